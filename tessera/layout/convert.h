@@ -1,0 +1,68 @@
+// Conversion between any two layouts of one logical tensor, by walking runs in which both offsets are straight lines.
+//
+//   @post at(convert(t, L), i) == at(t, i) for every element i
+//   @post places of L without an element are zero if L says so, and untouched if it says `any`; gaps between the
+//         strides of a Stored are never touched
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/base/result.h"
+#include "tessera/layout/bound.h"
+
+namespace tessera::layout {
+
+// A conversion worked out once and run many times, in independent parts.
+class Conversion {
+ public:
+  // kInvalidArgument if dtype or extents differ.
+  static Result<Conversion> make(const BoundLayout& from, const BoundLayout& to);
+
+  const BoundLayout& from() const { return from_; }
+  const BoundLayout& to() const { return to_; }
+
+  // Writes the padding of `to`; goes before all parts. It may also write places of elements.
+  void fill(std::span<std::byte> dst) const;
+  // Parts write disjoint bytes of dst: any thread may run any of them, in any order.
+  int parts() const { return parts_; }
+  // Moves the elements of parts [first, first + count). Buffers hold at least from().bytes() and to().bytes(), and do not
+  // overlap.
+  void run(std::span<const std::byte> src, std::span<std::byte> dst, int first, int count) const;
+
+ private:
+  // Axes that mix in either layout, walked together: `free` by lines, the others one position at a time.
+  struct Cluster {
+    std::vector<int> axes;
+    int free = 0;
+  };
+  friend class ConversionWalk;
+
+  Conversion(const BoundLayout& from, const BoundLayout& to) : from_(from), to_(to) {}
+  BoundLayout from_;
+  BoundLayout to_;
+  std::vector<Cluster> clusters_;  // outermost first; the last is the inner loop
+  int split_axis_ = -1;            // parts are ranges of this axis; -1: one part
+  int parts_ = 1;
+};
+
+// The whole conversion on the calling thread. kInvalidArgument if dtype or extents differ, or a buffer is too small.
+Status convert(const BoundLayout& from, std::span<const std::byte> src, const BoundLayout& to, std::span<std::byte> dst);
+
+// Element access for tests and references: the element's bits, low bits first (up to 128 bits).
+struct ElementBits {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  bool operator==(const ElementBits&) const = default;
+};
+ElementBits read_element(std::span<const std::byte> buffer, int bits, int64_t offset);
+void write_element(std::span<std::byte> buffer, int bits, int64_t offset, ElementBits value);
+
+// Makes every padding place zero and leaves elements as they are (what turns `any` into `zero`).
+Status zero_padding(const BoundLayout& layout, std::span<std::byte> buffer);
+// Whether every padding place is zero: what a layout that promises zero must satisfy.
+Result<bool> padding_is_zero(const BoundLayout& layout, std::span<const std::byte> buffer);
+
+}  // namespace tessera::layout
