@@ -1,0 +1,150 @@
+// If, Loop, Scan: bodies are imported with the outer values they use as extra inputs.
+#include <algorithm>
+
+#include "tessera/import/onnx/importer.h"
+
+namespace tessera::import::onnx {
+namespace {
+
+// Rewrites a body so that it takes exactly `captures`, in that order, after its formal inputs.
+void align_captures(Importer::Body& body, size_t formals, const std::vector<std::string>& captures, const ir::Graph& outer,
+                    const std::vector<ValueId>& ids) {
+  std::vector<ValueId> inputs(body.graph.inputs.begin(), body.graph.inputs.begin() + static_cast<int64_t>(formals));
+  for (size_t i = 0; i < captures.size(); ++i) {
+    auto own = std::find(body.captures.begin(), body.captures.end(), captures[i]);
+    if (own != body.captures.end()) {
+      inputs.push_back(body.graph.inputs[formals + static_cast<size_t>(own - body.captures.begin())]);
+    } else {
+      inputs.push_back(body.graph.add_input(captures[i], outer.type(ids[i])));
+    }
+  }
+  body.graph.inputs = std::move(inputs);
+}
+
+const GraphProto* body_of(NodeContext& c, std::string_view name) {
+  const AttributeProto* a = c.node.find(name);
+  return a ? a->g.get() : nullptr;
+}
+
+Status if_(NodeContext& c) {
+  const GraphProto *then_proto = body_of(c, "then_branch"), *else_proto = body_of(c, "else_branch");
+  if (!then_proto || !else_proto) return c.fail("needs then_branch and else_branch");
+  TRY_ASSIGN(Importer::Body then_body, c.importer.import_body(*then_proto, {}));
+  TRY_ASSIGN(Importer::Body else_body, c.importer.import_body(*else_proto, {}));
+  std::vector<std::string> captures = then_body.captures;
+  for (const std::string& name : else_body.captures)
+    if (std::find(captures.begin(), captures.end(), name) == captures.end()) captures.push_back(name);
+  std::vector<ValueId> inputs{c.in(0)}, ids;
+  for (const std::string& name : captures) {
+    TRY_ASSIGN(ValueId id, c.importer.lookup(name));
+    ids.push_back(id);
+  }
+  inputs.insert(inputs.end(), ids.begin(), ids.end());
+  align_captures(then_body, 0, captures, c.b.graph(), ids);
+  align_captures(else_body, 0, captures, c.b.graph(), ids);
+  std::vector<ir::Graph> bodies;
+  bodies.push_back(std::move(then_body.graph));
+  bodies.push_back(std::move(else_body.graph));
+  c.outputs = c.b.ops("if", std::move(inputs), {}, static_cast<int>(c.output_count()), std::move(bodies));
+  return {};
+}
+
+// A size that changes from one trip to the next is open: `joined` keeps those of `a` that `b` confirms.
+op::Type generalise(const op::Type& a, const op::Type& b, ir::SymbolSource& symbols) {
+  if (!a.is_tensor() || !b.is_tensor()) return a;
+  if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return op::Type::unranked(a.dtype);
+  op::Shape shape;
+  for (int i = 0; i < a.rank(); ++i)
+    shape.push_back(a.dim(i) == b.dim(i) || a.dim(i).as_symbol() ? a.dim(i) : symbols.fresh());
+  return op::Type::tensor(a.dtype, std::move(shape));
+}
+
+// Imports a body until the types of its carried values hold for every trip. carried: their places among the formal
+// inputs and among the results.
+Result<Importer::Body> fixed_point(NodeContext& c, const GraphProto& proto, std::vector<op::Type> types, size_t first_input,
+                                   size_t first_output, size_t carried) {
+  for (int round = 0;; ++round) {
+    TRY_ASSIGN(Importer::Body body, c.importer.import_body(proto, types));
+    if (body.graph.outputs.size() < first_output + carried)
+      return error(Code::kInvalidArgument, "{}: the body yields {} values, need at least {}", c.node.op_type, body.graph.outputs.size(), first_output + carried);
+    bool stable = true;
+    for (size_t i = 0; i < carried; ++i) {
+      op::Type& have = types[first_input + i];
+      const op::Type& next = body.graph.type(body.graph.outputs[first_output + i]);
+      if (next.is_tensor() && have.is_tensor() && next.dtype != have.dtype)
+        return error(Code::kInvalidArgument, "{}: carried value {} goes in as {} and comes out as {}", c.node.op_type, i, have.str(), next.str());
+      const op::Type wider = generalise(have, next, *body.graph.symbols);
+      stable &= wider == have;
+      have = wider;
+    }
+    if (stable || round > 8) return body;
+  }
+}
+
+Status loop(NodeContext& c) {
+  const GraphProto* proto = body_of(c, "body");
+  if (!proto) return c.fail("needs a body");
+  if (proto->input.size() < 2 || c.input_count() < 2 || proto->input.size() != c.input_count())
+    return c.fail("has {} inputs, its body {}: need as many, at least 2", c.input_count(), proto->input.size());
+  const size_t carried = c.input_count() - 2;
+  std::vector<op::Type> types{op::Type::tensor(DType::kI64, {}), op::Type::tensor(DType::kBool, {})};
+  for (size_t i = 0; i < carried; ++i) {
+    if (!c.has(i + 2)) return c.fail("carried value {} is missing", i);
+    types.push_back(c.type(i + 2));
+  }
+  TRY_ASSIGN(Importer::Body body, fixed_point(c, *proto, types, 2, 1, carried));
+  std::vector<ValueId> inputs = c.inputs;
+  for (const std::string& name : body.captures) {
+    TRY_ASSIGN(ValueId id, c.importer.lookup(name));
+    inputs.push_back(id);
+  }
+  std::vector<ir::Graph> bodies;
+  bodies.push_back(std::move(body.graph));
+  c.outputs = c.b.ops("loop", std::move(inputs), {{"carried", static_cast<int64_t>(carried)}}, static_cast<int>(c.output_count()), std::move(bodies));
+  return {};
+}
+
+// Opset 8's Scan has a batch axis and sequence lengths; 9 and later have neither.
+Status scan(NodeContext& c) {
+  const GraphProto* proto = body_of(c, "body");
+  if (!proto) return c.fail("needs a body");
+  if (c.opset < 9) return error(Code::kUnimplemented, "Scan of opset 8, with its batch axis, is not supported");
+  const int64_t scanned = c.i("num_scan_inputs", 0);
+  if (scanned < 1 || scanned > static_cast<int64_t>(c.input_count()) || proto->input.size() != c.input_count())
+    return c.fail("num_scan_inputs is {}, with {} inputs and {} of the body", scanned, c.input_count(), proto->input.size());
+  const size_t states = c.input_count() - static_cast<size_t>(scanned);
+  const op::Ints axes = c.ints("scan_input_axes");
+  std::vector<op::Type> types;
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    op::Type t = c.type(i);
+    if (i >= states && t.ranked()) {
+      int64_t axis = i - states < axes.size() ? axes[i - states] : 0;
+      if (axis < 0) axis += t.rank();
+      if (axis < 0 || axis >= t.rank()) return c.fail("scan axis {} is outside rank {}", axis, t.rank());
+      t.shape->erase(t.shape->begin() + axis);
+    }
+    types.push_back(t);
+  }
+  TRY_ASSIGN(Importer::Body body, fixed_point(c, *proto, types, 0, 0, states));
+  std::vector<ValueId> inputs = c.inputs;
+  for (const std::string& name : body.captures) {
+    TRY_ASSIGN(ValueId id, c.importer.lookup(name));
+    inputs.push_back(id);
+  }
+  std::vector<ir::Graph> bodies;
+  bodies.push_back(std::move(body.graph));
+  c.outputs = c.b.ops("scan", std::move(inputs),
+                      {{"states", static_cast<int64_t>(states)}, {"scanned", scanned}, {"input_axes", axes},
+                       {"output_axes", c.ints("scan_output_axes")}, {"input_reverse", c.ints("scan_input_directions")},
+                       {"output_reverse", c.ints("scan_output_directions")}},
+                      static_cast<int>(c.output_count()), std::move(bodies));
+  return {};
+}
+
+constexpr Converter kRows[] = {{"", "If", if_}, {"", "Loop", loop}, {"", "Scan", scan}};
+
+}  // namespace
+
+std::span<const Converter> control_converters() { return kRows; }
+
+}  // namespace tessera::import::onnx

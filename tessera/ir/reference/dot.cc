@@ -1,0 +1,51 @@
+// dot: matrix products with broadcast batches.
+#include "tessera/ir/reference/loops.h"
+
+namespace tessera::ir::reference {
+namespace {
+
+// M, N, K: extents; batches broadcast.
+Result<std::vector<Value>> dot(const Call& call) {
+  const Tensor &a = call.t(0), &b = call.t(1);
+  TRY_ASSIGN(Tensor y, call.make(0));
+  const Dims da = a.rank() == 1 ? Dims{1, a.dim(0)} : a.dims();  // (..., M, K)
+  const Dims db = b.rank() == 1 ? Dims{b.dim(0), 1} : b.dims();  // (..., K, N)
+  const int64_t M = da[da.size() - 2], K = da.back(), N = db.back();
+  if (db[db.size() - 2] != K) return call.fail("inner sizes differ: {} and {}", K, db[db.size() - 2]);
+  const int64_t batches = y.count() == 0 ? 0 : y.count() / (M * N);
+  const Dims batch_a(da.begin(), da.end() - 2), batch_b(db.begin(), db.end() - 2);
+  Dims batch = batch_a.size() > batch_b.size() ? batch_a : batch_b;
+  const Dims &shorter = batch_a.size() > batch_b.size() ? batch_b : batch_a;
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    int64_t& d = batch[batch.size() - shorter.size() + i];
+    if (d == 1) d = shorter[i];
+  }
+  const Dims sa = broadcast_strides(batch_a, batch), sb = broadcast_strides(batch_b, batch);
+  const bool floats = is_float(a.dtype()) || is_float(b.dtype());
+  Index at(batch);
+  for (int64_t p = 0; p < batches; ++p, at.next()) {
+    const int64_t a0 = at.dot(sa) * M * K, b0 = at.dot(sb) * K * N, y0 = p * M * N;
+    for (int64_t m = 0; m < M; ++m)
+      for (int64_t n = 0; n < N; ++n) {
+        if (floats) {
+          double sum = 0;
+          for (int64_t k = 0; k < K; ++k) sum += a.f64(a0 + m * K + k) * b.f64(b0 + k * N + n);
+          y.set_f64(y0 + m * N + n, sum);
+        } else {
+          uint64_t sum = 0;
+          for (int64_t k = 0; k < K; ++k)
+            sum += static_cast<uint64_t>(a.i64(a0 + m * K + k)) * static_cast<uint64_t>(b.i64(b0 + k * N + n));
+          y.set_i64(y0 + m * N + n, static_cast<int64_t>(sum));
+        }
+      }
+  }
+  return one(std::move(y));
+}
+
+constexpr Row kRows[] = {{"dot", dot}};
+
+}  // namespace
+
+std::span<const Row> dot_rows() { return kRows; }
+
+}  // namespace tessera::ir::reference

@@ -1,0 +1,34 @@
+#include "tessera/ir/reference/loops.h"
+
+#include <cstring>
+
+namespace tessera::ir::reference {
+
+Dims broadcast_strides(const Dims& from, const Dims& to) {
+  const Dims own = op::strides_of(from);
+  Dims strides(to.size(), 0);
+  for (size_t i = 0; i < from.size(); ++i)
+    strides[to.size() - from.size() + i] = from[i] == 1 ? 0 : own[i];
+  return strides;
+}
+
+void copy_element(const Tensor& from, int64_t source, Tensor& to, int64_t target) {
+  if (from.dtype() == DType::kString) {
+    to.mutable_text()[static_cast<size_t>(target)] = from.text()[static_cast<size_t>(source)];
+    return;
+  }
+  const int bits = bits_of(from.dtype());
+  if (bits >= 8) {
+    const size_t size = static_cast<size_t>(bits / 8);
+    std::memcpy(to.mutable_data() + static_cast<size_t>(target) * size, from.data() + static_cast<size_t>(source) * size, size);
+    return;
+  }
+  const int64_t per_byte = 8 / bits;
+  const int mask = (1 << bits) - 1;
+  const int value = (static_cast<int>(from.data()[source / per_byte]) >> (source % per_byte * bits)) & mask;
+  const int shift = static_cast<int>(target % per_byte) * bits;
+  std::byte& slot = to.mutable_data()[target / per_byte];
+  slot = static_cast<std::byte>((static_cast<int>(slot) & ~(mask << shift)) | (value << shift));
+}
+
+}  // namespace tessera::ir::reference

@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include "tessera/op/rules.h"
+
+namespace tessera::op {
+namespace {
+
+TEST(Expr, NormalFormMakesEqualSizesEqual) {
+  const Expr s = Expr::symbol("s"), t = Expr::symbol("t");
+  EXPECT_EQ((s + t) * (s - t), s * s - t * t);
+  EXPECT_EQ(floor_div(Expr(2) * s + Expr(2) * s, 4), s);
+  EXPECT_EQ(exact_quotient(Expr(12) * s * t, Expr(4) * t), Expr(3) * s);
+  EXPECT_EQ(exact_quotient(s + Expr(1), s), std::nullopt);
+  EXPECT_EQ(broadcast(s, 1), s);
+  EXPECT_FALSE(s == t);
+}
+
+TEST(Expr, PrintsAndReadsBack) {
+  const Expr s = Expr::symbol("s"), t = Expr::symbol("past.len");
+  for (const Expr& e : {Expr(-7), s, Expr(2) * s * t - t + Expr(5), floor_div(s - Expr(1), 2) + Expr(1), min(s, t) * max(s, 3), mod(s, 4)}) {
+    auto read = Expr::parse(e.str());
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, e) << e.str();
+  }
+  EXPECT_FALSE(Expr::parse("1 +"));
+  EXPECT_FALSE(Expr::parse("99999999999999999999"));
+  EXPECT_FALSE(Expr::parse(std::string(100000, '(')));
+}
+
+TEST(Expr, EvaluatesAndReportsOverflowAndUnknown) {
+  const Expr s = Expr::symbol("s");
+  EXPECT_EQ(*floor_div(s - Expr(1), 2).eval({{"s", 0}}), -1);
+  EXPECT_EQ((s * s).eval({{"s", int64_t{1} << 40}}).error().code, Code::kOutOfRange);
+  EXPECT_EQ(s.eval({}).error().code, Code::kInvalidArgument);
+  EXPECT_FALSE(broadcast(s, 3).eval({{"s", 2}}));
+  EXPECT_EQ(*broadcast(s, 3).eval({{"s", 1}}), 3);
+}
+
+TEST(Type, PrintsAndReadsBack) {
+  for (const char* text : {"f32[1,3,2*s + 1]", "i64[]", "u4[*]", "seq<f32[*]>", "opt<seq<str[]>>", "map<i64,f32[]>", "f32[min(a, b),2]"}) {
+    auto type = Type::parse(text);
+    ASSERT_TRUE(type) << text;
+    EXPECT_EQ(type->str(), text);
+  }
+  EXPECT_FALSE(Type::parse("f33[1]"));
+  EXPECT_FALSE(Type::parse("f32[1"));
+}
+
+TEST(ElementCount, RefusesImpossibleSizes) {
+  EXPECT_EQ(*element_count(Dims{2, 3}), 6);
+  EXPECT_EQ(*element_count(Dims{0, 7}), 0);
+  EXPECT_FALSE(element_count(Dims{-1}));
+  EXPECT_FALSE(element_count(Dims{int64_t{1} << 40, int64_t{1} << 40}));
+}
+
+TEST(Table, RowsAreUniqueAndWellFormed) {
+  std::string_view last;
+  for (const OpDef* row : all_ops()) {
+    EXPECT_NE(row->name, last);
+    last = row->name;
+    EXPECT_NE(row->infer, nullptr) << row->name;
+    EXPECT_EQ(find(row->name), row);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::op

@@ -1,0 +1,34 @@
+#include <algorithm>
+#include <array>
+
+#include "tessera/op/def.h"
+
+namespace tessera::op {
+namespace {
+
+// The visible list of families.
+constexpr auto kFamilies = std::array{elementwise_rows, shape_rows, reduce_rows, dot_rows, control_rows};
+
+std::vector<const OpDef*> sorted_rows() {
+  std::vector<const OpDef*> rows;
+  for (auto family : kFamilies)
+    for (const OpDef& row : family()) rows.push_back(&row);
+  std::sort(rows.begin(), rows.end(), [](auto* a, auto* b) { return a->name < b->name; });
+  return rows;
+}
+
+const std::vector<const OpDef*>& rows() {
+  static const std::vector<const OpDef*> all = sorted_rows();
+  return all;
+}
+
+}  // namespace
+
+const OpDef* find(std::string_view name) {
+  auto at = std::lower_bound(rows().begin(), rows().end(), name, [](auto* row, std::string_view n) { return row->name < n; });
+  return at != rows().end() && (*at)->name == name ? *at : nullptr;
+}
+
+std::span<const OpDef* const> all_ops() { return rows(); }
+
+}  // namespace tessera::op
