@@ -77,7 +77,7 @@ function(tessera_module module)
     endforeach()
   endif()
   if(EXISTS ${folder}/CMakeLists.txt)
-    add_subdirectory(${folder})
+    add_subdirectory(${folder} ${CMAKE_BINARY_DIR}/modules/${target})
   endif()
 endfunction()
 

@@ -52,7 +52,7 @@ class SymbolSource {
 
 class Graph {
  public:
-  explicit Graph(std::string name = "main") : name(std::move(name)) {}
+  explicit Graph(std::string graph_name = "main") : name(std::move(graph_name)) {}
 
   std::string name;
   std::vector<ValueInfo> values;

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "tessera/base/float.h"
+#include "tessera/base/element.h"
 
 namespace tessera::op {
 namespace {

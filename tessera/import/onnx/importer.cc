@@ -407,7 +407,7 @@ Result<ImportedModel> import_file(const std::string& path, ImportOptions options
     const auto parent = std::filesystem::path(path).parent_path();
     options.folder = parent.empty() ? "." : parent.string();
   }
-  auto model = import_model({reinterpret_cast<const char*>(shared->data()), static_cast<size_t>(shared->size().value)}, shared, options);
+  auto model = import_model({reinterpret_cast<const char*>(shared->bytes().data()), shared->bytes().size()}, shared, options);
   if (!model) return error(std::move(model).error().at(fmt::format("file '{}'", path)));
   return model;
 }

@@ -46,10 +46,10 @@ Result<Tensor> external(const TensorProto& proto, DType dtype, const Dims& dims,
   if (!fs::is_regular_file(path, ignored)) return error(Code::kNotFound, "tensor '{}': no file '{}' beside the model", proto.name, location);
   TRY_ASSIGN(auto file, MappedFile::open(path.string()));
   auto shared = std::make_shared<MappedFile>(std::move(file));
-  const int64_t size = static_cast<int64_t>(shared->size().value);
+  const int64_t size = static_cast<int64_t>(shared->bytes().size());
   if (offset < 0 || offset > size || bytes > size - offset || (length >= 0 && length < bytes))
     return error(Code::kInvalidArgument, "tensor '{}': {} bytes at offset {} of '{}', which has {} (length {})", proto.name, bytes, offset, location, size, length);
-  return Tensor::borrow(dtype, dims, reinterpret_cast<const char*>(shared->data()) + offset, shared);
+  return Tensor::borrow(dtype, dims, shared->bytes().data() + offset, shared);
 }
 
 // Reads the elements of a typed list in order; each list holds them at a width of its own.

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "tessera/base/element.h"
-#include "tessera/base/float.h"
 #include "tessera/ir/reference/loops.h"
 
 namespace tessera::ir::reference {

@@ -1,0 +1,77 @@
+// A model, loaded and ready to run: the one place where compiling meets running. The command line, Python and C stand on
+// this.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/base/result.h"
+#include "tessera/base/units.h"
+#include "tessera/ir/graph.h"
+#include "tessera/op/tensor.h"
+
+namespace tessera::session {
+
+struct LoadOptions {
+  std::map<std::string, int64_t, std::less<>> dims;     // sizes of symbols
+  std::map<std::string, op::Dims, std::less<>> shapes;  // shapes of inputs
+  std::string device = "cpu";      // "cpu"; "reference": the interpreter alone
+  int threads = 0;                 // 0: as many as the process may use
+  Bytes memory_limit{0};           // 0: 80 % of what the machine or its cgroup has
+};
+
+struct Port {
+  std::string name;
+  op::Type type;
+};
+
+struct RunOptions {
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  // Called with every named value as it is computed (--dump): slow, meant for looking inside.
+  std::function<void(const std::string& name, const op::Value&)> observe;
+};
+
+// Where the work of the last run was done.
+struct Counters {
+  int64_t plans = 0;              // how often planning happened since load
+  int64_t kernel_launches = 0;    // of the last run: by device kernels,
+  int64_t host_operators = 0;     //   by operators that must run on the host (strings, sequences, control of data),
+  int64_t reference_launches = 0; //   and by the reference interpreter for want of a kernel
+};
+
+struct MemoryUse {
+  Bytes weights;  // constants and what was made of them at load
+  Bytes peak;     // most bytes allocated for values during a run
+  Bytes live;     // largest sum of live values over the steps of a run
+};
+
+// Safe to use from several threads at once.
+class Model {
+ public:
+  static Result<std::unique_ptr<Model>> load(const std::string& path, const LoadOptions& options = {});
+  static Result<std::unique_ptr<Model>> load_bytes(std::string_view bytes, std::shared_ptr<const void> keep,
+                                                   const LoadOptions& options = {});
+  ~Model();
+
+  const std::vector<Port>& inputs() const;
+  const std::vector<Port>& outputs() const;
+  const ir::Graph& graph() const;
+
+  // Inputs by name; every input must be given and fit its type. Outputs in the order of outputs().
+  Result<std::vector<op::Value>> run(const std::map<std::string, op::Value>& inputs, const RunOptions& options = {});
+
+  Counters counters() const;
+  MemoryUse memory() const;
+
+ private:
+  struct Impl;
+  explicit Model(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tessera::session
