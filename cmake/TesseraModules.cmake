@@ -1,7 +1,8 @@
 # One target per module, linked by what layers.txt allows: the same lines that tools/check_layers.py enforces on includes.
 #
 # A module is a folder under tessera/. Its sources are the folder's *.cc (not those of nested modules); *_test.cc form
-# <module>_test, *_fuzz.cc a libFuzzer target each. A CMakeLists.txt in the folder may add to the target after it exists.
+# <module>_test, *_fuzz.cc a libFuzzer target each. A CMakeLists.txt in the folder may add to the target after it exists;
+# it guards its tests by if(TESSERA_TESTS) and appends ${TESSERA_TEST_SUFFIX} to their names.
 
 find_package(fmt REQUIRED)
 find_package(tl-expected REQUIRED)
@@ -34,6 +35,24 @@ function(tessera_target_name module out)
   set(${out} tessera_${name} PARENT_SCOPE)
 endfunction()
 
+# A libFuzzer target. Its seeds are in fuzz/<name>/ of the source tree, what it finds in corpus/<name>/ of the build.
+# As a test it replays both and then fuzzes for some seconds.
+function(tessera_fuzzer target file)
+  get_filename_component(name ${file} NAME_WE)
+  add_executable(${name} ${file})
+  target_link_libraries(${name} PRIVATE ${target} -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  set(corpus ${CMAKE_BINARY_DIR}/corpus/${name})
+  file(MAKE_DIRECTORY ${corpus})
+  set(seeds ${CMAKE_SOURCE_DIR}/fuzz/${name})
+  if(NOT EXISTS ${seeds})
+    set(seeds "")
+  endif()
+  add_test(NAME fuzz.${name} COMMAND ${name} -max_total_time=5 -timeout=10 -rss_limit_mb=2048
+                                     -artifact_prefix=${corpus}- -verbosity=0 ${corpus} ${seeds})
+  set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz)
+endfunction()
+
 # Declares the target of one module; DEPS are modules, EXTERNAL the libraries' names.
 function(tessera_module module)
   cmake_parse_arguments(arg "" "" "DEPS;EXTERNAL" ${ARGN})
@@ -48,7 +67,13 @@ function(tessera_module module)
     return()
   endif()
   tessera_target_name(${module} target)
-  add_library(${target} STATIC ${sources})
+  # A sanitizer build covers some modules; the others are built as far as those need them.
+  if(NOT module MATCHES "${TESSERA_TEST_MODULES}")
+    set(TESSERA_TESTS OFF)
+    set(TESSERA_FUZZ OFF)
+    set(exclude EXCLUDE_FROM_ALL)
+  endif()
+  add_library(${target} STATIC ${exclude} ${sources})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
                                               $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
   find_package(Threads REQUIRED)
@@ -65,19 +90,17 @@ function(tessera_module module)
   if(tests AND TESSERA_TESTS)
     add_executable(${target}_test ${tests})
     target_link_libraries(${target}_test PRIVATE ${target} GTest::gtest GTest::gtest_main)
-    add_test(NAME ${module} COMMAND ${target}_test)
-    set_tests_properties(${module} PROPERTIES LABELS fast ENVIRONMENT "TESSERA_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+    set(test ${module}${TESSERA_TEST_SUFFIX})
+    add_test(NAME ${test} COMMAND ${target}_test)
+    set_tests_properties(${test} PROPERTIES LABELS fast ENVIRONMENT "TESSERA_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
   endif()
   if(TESSERA_FUZZ)
     foreach(file ${fuzzers})
-      get_filename_component(name ${file} NAME_WE)
-      add_executable(${name} ${file})
-      target_link_libraries(${name} PRIVATE ${target} -fsanitize=fuzzer)
-      set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+      tessera_fuzzer(${target} ${file})
     endforeach()
   endif()
   if(EXISTS ${folder}/CMakeLists.txt)
-    add_subdirectory(${folder} ${CMAKE_BINARY_DIR}/modules/${target})
+    add_subdirectory(${folder} ${CMAKE_BINARY_DIR}/modules/${target} ${exclude})
   endif()
 endfunction()
 

@@ -1,0 +1,23 @@
+# Checks of the whole tree as tests beside those of the modules. The slow ones need what `./x test` prepares: the venv and
+# the models in it. Each is here if its script is.
+
+if(NOT TESSERA_TESTS OR TESSERA_SANITIZE)
+  return()
+endif()
+
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(tessera_venv_python ${CMAKE_SOURCE_DIR}/build/venv/bin/python)
+
+# tessera_check(NAME LABEL COMMAND...): the script is the second word of the command.
+function(tessera_check name label python script)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/${script})
+    add_test(NAME ${name} COMMAND ${python} ${CMAKE_SOURCE_DIR}/${script} ${ARGN})
+    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 3000 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  endif()
+endfunction()
+
+tessera_check(layers fast ${Python3_EXECUTABLE} tools/check_layers.py)
+tessera_check(layers.test fast ${Python3_EXECUTABLE} tools/check_layers_test.py)
+tessera_check(conformance slow ${tessera_venv_python} tools/conformance.py)
+tessera_check(models slow ${tessera_venv_python} tools/models.py)
+tessera_check(models.all all ${tessera_venv_python} tools/models.py --all)
