@@ -39,10 +39,10 @@ class Carver {
   T* put(const T* from, size_t count) {
     if (from == nullptr || count == 0) return nullptr;
     used_ = (used_ + alignof(std::max_align_t) - 1) & ~(alignof(std::max_align_t) - 1);
-    T* to = reinterpret_cast<T*>(block_ + used_);
-    if (block_ != nullptr) std::memcpy(static_cast<void*>(to), from, count * sizeof(T));
+    T* to = block_ != nullptr ? reinterpret_cast<T*>(block_ + used_) : nullptr;
+    if (to != nullptr) std::memcpy(static_cast<void*>(to), from, count * sizeof(T));
     used_ += count * sizeof(T);
-    return block_ != nullptr ? to : nullptr;
+    return to;
   }
   size_t used() const { return used_; }
 

@@ -10,12 +10,12 @@
 namespace tessera::hal {
 namespace {
 
-Command command(tessera_command_kind kind, const char* label, const std::source_location& site) {
+Command command(tessera_command_kind kind, const char* label, const CallSite& site) {
   Command c;
   c.kind = kind;
-  c.line = site.line();
+  c.line = site.line;
   c.label = label;
-  c.site = site.file_name();
+  c.site = site.file;
   return c;
 }
 
@@ -166,39 +166,39 @@ Command launch(const Launch& l) {
   return c;
 }
 
-Command copy(Slice source, Slice target, const char* label, std::source_location site) {
+Command copy(Slice source, Slice target, const char* label, CallSite site) {
   Command c = command(TESSERA_COMMAND_COPY, label, site);
   c.as.copy = {source, target};
   return c;
 }
 
-Command upload(const void* source, Slice target, const char* label, std::source_location site) {
+Command upload(const void* source, Slice target, const char* label, CallSite site) {
   Command c = command(TESSERA_COMMAND_UPLOAD, label, site);
   c.as.transfer = {target, const_cast<void*>(source)};
   return c;
 }
 
-Command download(Slice source, void* target, const char* label, std::source_location site) {
+Command download(Slice source, void* target, const char* label, CallSite site) {
   Command c = command(TESSERA_COMMAND_DOWNLOAD, label, site);
   c.as.transfer = {source, target};
   return c;
 }
 
 Command fill(Slice target, uint64_t pattern, uint32_t pattern_bytes, const char* label,
-             std::source_location site) {
+             CallSite site) {
   Command c = command(TESSERA_COMMAND_FILL, label, site);
   c.as.fill = {target, pattern, pattern_bytes, 0};
   return c;
 }
 
 Command host_call(int32_t (*call)(void*, tessera_error*), void* context, const char* label,
-                  std::source_location site) {
+                  CallSite site) {
   Command c = command(TESSERA_COMMAND_HOST, label, site);
   c.as.host = {call, context};
   return c;
 }
 
-Command timestamp(uint64_t* ns, std::source_location site) {
+Command timestamp(uint64_t* ns, CallSite site) {
   Command c = command(TESSERA_COMMAND_TIMESTAMP, nullptr, site);
   c.as.timestamp = {ns};
   return c;

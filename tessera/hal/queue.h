@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <initializer_list>
-#include <source_location>
 #include <span>
 
+#include "tessera/base/call_site.h"
 #include "tessera/hal/buffer.h"
 #include "tessera/hal/timeline.h"
 
@@ -38,25 +38,25 @@ struct Launch {
   std::span<const Slice> ranges = {};
   std::span<const std::byte> constants = {};
   const char* label = nullptr;  // the operator, for failures
-  std::source_location site = std::source_location::current();
+  CallSite site = CallSite::current();
 };
 
 Command launch(const Launch& l);
 Command copy(Slice source, Slice target, const char* label = nullptr,
-             std::source_location site = std::source_location::current());
+             CallSite site = CallSite::current());
 Command upload(const void* source, Slice target, const char* label = nullptr,
-               std::source_location site = std::source_location::current());
+               CallSite site = CallSite::current());
 Command download(Slice source, void* target, const char* label = nullptr,
-                 std::source_location site = std::source_location::current());
+                 CallSite site = CallSite::current());
 // `pattern_bytes` 1, 2, 4 or 8: the pattern's lowest bytes, repeated.
 Command fill(Slice target, uint64_t pattern, uint32_t pattern_bytes, const char* label = nullptr,
-             std::source_location site = std::source_location::current());
+             CallSite site = CallSite::current());
 // A call on the host in the queue's order; it returns a tessera_code and must not wait for work of
 // its own queue.
 Command host_call(int32_t (*call)(void* context, tessera_error* error), void* context,
                   const char* label = nullptr,
-                  std::source_location site = std::source_location::current());
-Command timestamp(uint64_t* ns, std::source_location site = std::source_location::current());
+                  CallSite site = CallSite::current());
+Command timestamp(uint64_t* ns, CallSite site = CallSite::current());
 
 struct QueueOptions {
   // Submissions are ordered by their waits alone.
