@@ -1,0 +1,51 @@
+#include "tessera/kernels/table.h"
+
+namespace tessera::kernels {
+
+Table::Table(std::string_view name, std::vector<Family> families) : name_(name), families_(std::move(families)) {}
+
+std::vector<op::Claim> Table::probe(const op::Problem& problem) const {
+  std::vector<op::Claim> claims;
+  for (const Family& family : families_)
+    for (const Row& row : family.rows)
+      if (row.op == problem.op->name) {
+        claims.push_back(row.probe(problem));
+        claims.back().kernel = std::string(row.kernel);
+      }
+  return claims;
+}
+
+const Row* Table::find(const op::Problem& problem, std::string_view kernel) const {
+  for (const Family& family : families_)
+    for (const Row& row : family.rows)
+      if (row.op == problem.op->name && row.kernel == kernel) return &row;
+  return nullptr;
+}
+
+Result<std::vector<op::LaunchSpec>> Table::prepare(const op::Problem& problem, const op::Claim& claim) const {
+  const Row* row = find(problem, claim.kernel);
+  if (!row) return error(Code::kInternal, "no kernel '{}' for {}", claim.kernel, problem.op->name);
+  return row->prepare(problem, claim);
+}
+
+Status Table::pack(const op::Problem& problem, const op::Claim& claim, int index, const std::byte* source,
+                   std::byte* target) const {
+  const Row* row = find(problem, claim.kernel);
+  if (!row || !row->pack) return error(Code::kInternal, "kernel '{}' packs nothing", claim.kernel);
+  return row->pack(problem, index, source, target);
+}
+
+std::vector<Entry> Table::entries() const {
+  std::vector<Entry> all;
+  for (const Family& family : families_) all.insert(all.end(), family.entries.begin(), family.entries.end());
+  return all;
+}
+
+const op::Claim* cheapest(std::span<const op::Claim> claims) {
+  const op::Claim* best = nullptr;
+  for (const op::Claim& claim : claims)
+    if (claim.supported() && (!best || claim.cost < best->cost)) best = &claim;
+  return best;
+}
+
+}  // namespace tessera::kernels
