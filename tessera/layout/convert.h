@@ -24,7 +24,8 @@ class Conversion {
   const BoundLayout& from() const { return from_; }
   const BoundLayout& to() const { return to_; }
 
-  // Writes the padding of `to`; goes before all parts. It may also write places of elements.
+  // Writes the padding of `to` (of packed sub-byte types also the unused bits of each row); goes before all parts. It may
+  // also write places of elements.
   void fill(std::span<std::byte> dst) const;
   // Parts write disjoint bytes of dst: any thread may run any of them, in any order.
   int parts() const { return parts_; }
@@ -38,12 +39,14 @@ class Conversion {
     std::vector<int> axes;
     int free = 0;
   };
-  friend class ConversionWalk;
+  class Planner;
+  template <class Mover>
+  class Walk;
 
   Conversion(const BoundLayout& from, const BoundLayout& to) : from_(from), to_(to) {}
   BoundLayout from_;
   BoundLayout to_;
-  std::vector<Cluster> clusters_;  // outermost first; the last is the inner loop
+  std::vector<Cluster> clusters_;  // outermost first; the last is the inner loop; none if there is at most one element
   int split_axis_ = -1;            // parts are ranges of this axis; -1: one part
   int parts_ = 1;
 };

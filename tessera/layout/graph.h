@@ -51,11 +51,11 @@ struct Node {
   }
 };
 
-// value + t * slope for 0 <= t < length, as one axis moves by t.
+// value + t * slope for 0 <= t < length, as one axis moves by t. Not initialised: arrays of it lie on hot stacks.
 struct Affine {
-  int64_t value = 0;
-  int64_t slope = 0;
-  int64_t length = 0;
+  int64_t value;
+  int64_t slope;
+  int64_t length;
 };
 
 class Graph {
