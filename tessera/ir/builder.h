@@ -70,6 +70,7 @@ struct Composite {
 
 // Families of composites; composites.cc lists them.
 std::span<const Composite> norm_composites();
+std::span<const Composite> quantize_composites();
 const Composite* find_composite(std::string_view op);
 
 // A graph with the composite's inputs as inputs and its decomposition inside.

@@ -93,5 +93,7 @@ std::span<const OpDef> shape_rows();
 std::span<const OpDef> reduce_rows();
 std::span<const OpDef> dot_rows();
 std::span<const OpDef> control_rows();
+std::span<const OpDef> quantize_rows();
+std::span<const OpDef> sequence_rows();
 
 }  // namespace tessera::op

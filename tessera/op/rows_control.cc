@@ -4,29 +4,6 @@
 namespace tessera::op {
 namespace {
 
-// The type that covers both: a size stays where they agree, else it is known only at run time.
-Type join(const InferContext& c, const Type& a, const Type& b) {
-  if (a == b) return a;
-  if (a.kind != b.kind) return a.kind == TypeKind::kOptional ? a : b;
-  if (!a.is_tensor()) {
-    Type t = a;
-    if (a.element && b.element) t.element = std::make_shared<const Type>(join(c, *a.element, *b.element));
-    return t;
-  }
-  if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return Type::unranked(a.dtype);
-  Shape shape;
-  for (int i = 0; i < a.rank(); ++i) shape.push_back(a.dim(i) == b.dim(i) ? a.dim(i) : c.fresh());
-  return Type::tensor(a.dtype, std::move(shape));
-}
-
-// Sizes that a body's own symbols name are unknown outside of it: each run gives others.
-Type outside(const InferContext& c, Type t) {
-  if (t.ranked())
-    for (Expr& d : *t.shape)
-      if (!d.is_constant()) d = c.fresh();
-  return t;
-}
-
 // if(condition, captures...) { then; else }: both bodies take the captures as inputs.
 Result<std::vector<Type>> if_rule(const InferContext& c) {
   if (c.bodies[0].size() != c.bodies[1].size())
@@ -36,7 +13,7 @@ Result<std::vector<Type>> if_rule(const InferContext& c) {
     const Type &a = c.bodies[0][i], &b = c.bodies[1][i];
     if (a.is_tensor() && b.is_tensor() && a.dtype != b.dtype)
       return c.fail("output {} is {} in one branch and {} in the other", i, a.str(), b.str());
-    types.push_back(outside(c, join(c, a, b)));
+    types.push_back(open_sizes(c, join_types(c, a, b)));
   }
   return types;
 }
@@ -52,13 +29,13 @@ Result<std::vector<Type>> loop_rule(const InferContext& c) {
   std::vector<Type> types;
   for (size_t i = 0; i < carried; ++i) {
     if (!c.has(i + 2)) return c.fail("carried value {} is missing", i);
-    types.push_back(outside(c, join(c, c.in(i + 2), body[i + 1])));
+    types.push_back(open_sizes(c, join_types(c, c.in(i + 2), body[i + 1])));
   }
   Expr trips;
   const bool counted = c.size() > 1 && body.size() > carried + 1;
   if (counted) trips = c.fresh();
   for (size_t i = carried + 1; i < body.size(); ++i) {
-    Type t = outside(c, body[i]);
+    Type t = open_sizes(c, body[i]);
     if (!t.is_tensor()) return c.fail("a scanned value must be a tensor, got {}", t.str());
     if (t.ranked()) t.shape->insert(t.shape->begin(), trips);
     types.push_back(t);
@@ -76,7 +53,7 @@ Result<std::vector<Type>> scan_rule(const InferContext& c) {
   std::vector<Type> types;
   for (size_t i = 0; i < states; ++i) {
     if (!c.has(i)) return c.fail("state {} is missing", i);
-    types.push_back(outside(c, join(c, c.in(i), body[i])));
+    types.push_back(open_sizes(c, join_types(c, c.in(i), body[i])));
   }
   const Type& first = c.in(states);
   Expr length = c.fresh();
@@ -87,7 +64,7 @@ Result<std::vector<Type>> scan_rule(const InferContext& c) {
     length = first.dim(*axis);
   }
   for (size_t i = states; i < body.size(); ++i) {
-    Type t = outside(c, body[i]);
+    Type t = open_sizes(c, body[i]);
     if (!t.is_tensor()) return c.fail("a scanned value must be a tensor, got {}", t.str());
     if (t.ranked()) {
       auto axis = normalize_axis(i - states < out_axes.size() ? out_axes[i - states] : 0, t.rank() + 1);

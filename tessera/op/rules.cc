@@ -80,6 +80,28 @@ Expr window_size(const Expr& size, int64_t pad_begin, int64_t pad_end, int64_t k
   return min(windows, starting_inside);
 }
 
+Type join_types(const InferContext& c, const Type& a, const Type& b) {
+  if (a == b) return a;
+  if (a.kind != b.kind) return a.kind == TypeKind::kOptional ? a : b;
+  if (!a.is_tensor()) {
+    Type t = a;
+    if (a.element && b.element) t.element = std::make_shared<const Type>(join_types(c, *a.element, *b.element));
+    return t;
+  }
+  if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return Type::unranked(a.dtype);
+  Shape shape;
+  for (int i = 0; i < a.rank(); ++i) shape.push_back(a.dim(i) == b.dim(i) ? a.dim(i) : c.fresh());
+  return Type::tensor(a.dtype, std::move(shape));
+}
+
+Type open_sizes(const InferContext& c, Type t) {
+  if (t.ranked())
+    for (Expr& d : *t.shape)
+      if (!d.is_constant()) d = c.fresh();
+  if (t.element) t.element = std::make_shared<const Type>(open_sizes(c, *t.element));
+  return t;
+}
+
 Result<std::vector<Type>> same_as_input(const InferContext& context) { return std::vector<Type>{context.in(0)}; }
 
 Result<std::vector<Type>> broadcast_same_dtype(const InferContext& context) {

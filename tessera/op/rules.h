@@ -16,6 +16,12 @@ Result<std::vector<int>> normalize_axes(std::span<const int64_t> axes, int rank)
 Expr window_size(const Expr& size, int64_t pad_begin, int64_t pad_end, int64_t kernel, int64_t stride,
                  int64_t dilation, bool ceil_mode);
 
+// The type that covers both: a size stays where they agree, else it is known only at run time.
+Type join_types(const InferContext& context, const Type& a, const Type& b);
+// The type outside of a body (or of a sequence) of a value inside: sizes that symbols name differ from run to run (from item
+// to item), so that they are unknown.
+Type open_sizes(const InferContext& context, Type type);
+
 // Ready-made rules.
 Result<std::vector<Type>> same_as_input(const InferContext& context);          // output 0 is typed as input 0
 Result<std::vector<Type>> broadcast_same_dtype(const InferContext& context);   // dtype of the last input (select: a, b)

@@ -51,6 +51,11 @@ Status if_(NodeContext& c) {
 
 // A size that changes from one trip to the next is open: `joined` keeps those of `a` that `b` confirms.
 op::Type generalise(const op::Type& a, const op::Type& b, ir::SymbolSource& symbols) {
+  if (a.kind == b.kind && a.element && b.element) {
+    op::Type t = a;
+    t.element = std::make_shared<const op::Type>(generalise(*a.element, *b.element, symbols));
+    return t;
+  }
   if (!a.is_tensor() || !b.is_tensor()) return a;
   if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return op::Type::unranked(a.dtype);
   op::Shape shape;

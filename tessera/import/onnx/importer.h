@@ -72,6 +72,8 @@ struct Converter {
 std::span<const Converter> elementwise_converters();
 std::span<const Converter> shape_converters();
 std::span<const Converter> control_converters();
+std::span<const Converter> quantize_converters();
+std::span<const Converter> sequence_converters();
 
 // The values a name may refer to, innermost scope last. A name found outside of the current body becomes an input of
 // the body (and of each body in between).

@@ -74,7 +74,7 @@ Error named(Error e, const Node& node) {
 const Row* find(std::string_view op) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const Row*> map;
-    for (auto family : {elementwise_rows, shape_rows, reduce_rows, dot_rows, control_rows})
+    for (auto family : {elementwise_rows, shape_rows, reduce_rows, dot_rows, control_rows, quantize_rows, sequence_rows})
       for (const Row& row : family()) map.emplace(row.op, &row);
     return map;
   }();
@@ -159,6 +159,14 @@ Status check_type(const Value& value, const op::Type& type, std::string_view nam
   const op::Type actual = value.type();
   if (actual.kind != type.kind && type.kind != op::TypeKind::kOptional)
     return error(Code::kInvalidArgument, "'{}' is {}, need {}", name, actual.str(), type.str());
+  if (value.is_sequence() && type.kind == op::TypeKind::kSequence) {
+    for (const Value& item : value.sequence().items) TRY(check_type(item, *type.element, name));
+    return {};
+  }
+  if (type.kind == op::TypeKind::kOptional) {
+    const Value* inner = value.is_optional() ? value.optional().value.get() : &value;
+    return inner ? check_type(*inner, *type.element, name) : Status();
+  }
   if (!actual.is_tensor() || !type.is_tensor()) return {};
   if (actual.dtype != type.dtype)
     return error(Code::kInvalidArgument, "'{}' has type {}, need {}", name, name_of(actual.dtype), name_of(type.dtype));

@@ -57,6 +57,8 @@ std::span<const Row> shape_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> control_rows();
+std::span<const Row> quantize_rows();
+std::span<const Row> sequence_rows();
 
 const Row* find(std::string_view op);
 
