@@ -5,7 +5,8 @@
 namespace tessera::hal {
 
 Buffer::~Buffer() {
-  if (slice_.slab != nullptr) table_->slab_free(slice_.slab);
+  if (slice_.slab == nullptr) return;
+  owner_ ? owner_->release(block_, std::move(uses_)) : table_->slab_free(slice_.slab);
 }
 
 Result<Slice> Buffer::slice(Bytes offset, Bytes size) const {
@@ -21,7 +22,7 @@ void Buffer::swap(Buffer& o) noexcept {
   std::swap(table_, o.table_);
   std::swap(slice_, o.slice_);
   std::swap(host_, o.host_);
-  std::swap(allocator_, o.allocator_);
+  std::swap(owner_, o.owner_);
   std::swap(block_, o.block_);
   std::swap(uses_, o.uses_);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "tessera/base/units.h"
@@ -10,6 +11,14 @@
 namespace tessera::hal {
 
 class Allocator;
+
+// Who takes a block back, if it was cut from a shared slab.
+class BlockOwner {
+ public:
+  virtual ~BlockOwner() = default;
+  // `uses`: work that may still run on the block.
+  virtual void release(void* block, std::vector<Point> uses) = 0;
+};
 
 // Bytes of a slab, as commands take them. Plain data: it owns nothing.
 using Slice = tessera_slice;
@@ -45,8 +54,8 @@ class Buffer {
   const tessera_backend* table_ = nullptr;
   Slice slice_{};
   std::byte* host_ = nullptr;
-  Allocator* allocator_ = nullptr;  // null: the slab is its own
-  void* block_ = nullptr;           // the allocator's
+  std::shared_ptr<BlockOwner> owner_;  // null: the slab is the buffer's own
+  void* block_ = nullptr;              // the owner's
   std::vector<Point> uses_;
 };
 
