@@ -54,8 +54,7 @@ Command fill(Slice target, uint64_t pattern, uint32_t pattern_bytes, const char*
 // A call on the host in the queue's order; it returns a tessera_code and must not wait for work of
 // its own queue.
 Command host_call(int32_t (*call)(void* context, tessera_error* error), void* context,
-                  const char* label = nullptr,
-                  CallSite site = CallSite::current());
+                  const char* label = nullptr, CallSite site = CallSite::current());
 Command timestamp(uint64_t* ns, CallSite site = CallSite::current());
 
 struct QueueOptions {

@@ -1,0 +1,104 @@
+// Runs every case on every subject, and holds each backend to its ledger.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "tessera/hal/conformance/case.h"
+#include "tessera/hal/conformance/ledger.h"
+#include "tessera/hal/cpu/backend.h"
+#include "tessera/hal/faulty/faulty.h"
+#include "tessera/hal/null/backend.h"
+
+namespace tessera::hal::conformance {
+namespace {
+
+Result<std::unique_ptr<Backend>> load_null() { return Backend::load(null::plugin_main); }
+Result<std::unique_ptr<Backend>> load_cpu() { return Backend::load(cpu::plugin_main); }
+
+// The legal misbehaviour only: all cases must still pass.
+Result<std::unique_ptr<Backend>> load_faulty_cpu() {
+  TRY_ASSIGN(auto inner, load_cpu());
+  return faulty::wrap(std::move(inner), {.seed = 11, .delayed_submission = 0.3, .reorder = true});
+}
+
+// A new backend adds a line. What follows '-' tells variants of one backend, which share its
+// ledger, apart.
+std::vector<Subject> subjects() {
+  return {
+      {"null", load_null, {}, host_conformance_executables()},
+      {"cpu-1", load_cpu, {{"threads", "1"}}, host_conformance_executables()},
+      {"cpu-2", load_cpu, {{"threads", "2"}}, host_conformance_executables()},
+      {"faulty-cpu-1", load_faulty_cpu, {{"threads", "1"}}, host_conformance_executables()},
+      {"faulty-cpu-2", load_faulty_cpu, {{"threads", "2"}}, host_conformance_executables()},
+  };
+}
+
+std::string source_dir() {
+  const char* dir = std::getenv("TESSERA_SOURCE_DIR");
+  return dir == nullptr ? "." : dir;
+}
+
+Result<Ledger> ledger_of(const Subject& subject) {
+  const std::string backend = subject.name.substr(0, subject.name.find('-'));
+  return read_ledger(source_dir() + "/tessera/hal/" + backend + "/conformance.ledger");
+}
+
+class CaseTest : public testing::Test {
+ public:
+  CaseTest(Subject subject, Case c) : subject_(std::move(subject)), case_(c) {}
+
+  void TestBody() override {
+    const Result<Ledger> ledger = ledger_of(subject_);
+    ASSERT_TRUE(ledger) << ledger.error().message;
+    const auto gap = ledger->find(std::string(case_.topic) + "." + case_.name);
+    const Status status = case_.run(subject_);
+    if (gap == ledger->end()) {
+      EXPECT_TRUE(status) << status.error().message;
+    } else if (status) {
+      FAIL() << "this gap has closed; take it out of the ledger: " << gap->second;
+    } else {
+      GTEST_SKIP() << "a gap: " << gap->second;
+    }
+  }
+
+ private:
+  Subject subject_;
+  Case case_;
+};
+
+TEST(Ledger, NamesOnlyCasesThatExist) {
+  std::set<std::string> names;
+  for (const Case& c : all_cases())
+    EXPECT_TRUE(names.insert(std::string(c.topic) + "." + c.name).second);
+  for (const Subject& s : subjects()) {
+    const Result<Ledger> ledger = ledger_of(s);
+    ASSERT_TRUE(ledger) << ledger.error().message;
+    for (const auto& [name, reason] : *ledger) EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
+TEST(Ledger, IsChecked) {
+  EXPECT_EQ(parse_ledger("# none\n\n")->size(), 0u);
+  EXPECT_EQ(parse_ledger("loss.refuses_new_work: the driver hangs\n")->at("loss.refuses_new_work"),
+            "the driver hangs");
+  EXPECT_FALSE(parse_ledger("loss.refuses_new_work\n"));
+  EXPECT_FALSE(parse_ledger("a.b: c\na.b: d\n"));
+}
+
+}  // namespace
+
+void register_cases() {
+  for (const Subject& s : subjects())
+    for (const Case& c : all_cases())
+      testing::RegisterTest((s.name + "." + c.topic).c_str(), c.name, nullptr, nullptr, __FILE__,
+                            __LINE__, [s, c]() -> testing::Test* { return new CaseTest(s, c); });
+}
+
+}  // namespace tessera::hal::conformance
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  tessera::hal::conformance::register_cases();
+  return RUN_ALL_TESTS();
+}
