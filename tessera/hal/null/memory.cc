@@ -1,13 +1,18 @@
 #include <cstdlib>
 
+#include "tessera/base/machine.h"
 #include "tessera/hal/null/device.h"
 
 namespace tessera::hal::null {
 
 // A driver calls its own allocation here and keeps its handle in Slab.
 Result<std::unique_ptr<Slab>> allocate_slab(Device& device, uint64_t size_bytes) {
+  const auto most = static_cast<uint64_t>(usable_memory().value);
+  if (most != 0 && size_bytes > most)
+    return error(Code::kResourceExhausted, "a slab of {} bytes, this machine has {}", size_bytes,
+                 most);
   void* base = nullptr;
-  if (size_bytes > PTRDIFF_MAX || posix_memalign(&base, kSlabAlignment, size_bytes) != 0)
+  if (posix_memalign(&base, kSlabAlignment, size_bytes) != 0)
     return error(Code::kResourceExhausted, "the system refuses {} bytes of memory", size_bytes);
   const uint64_t now = device.slab_bytes += size_bytes;
   uint64_t peak = device.peak_slab_bytes;
