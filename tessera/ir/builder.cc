@@ -42,7 +42,7 @@ ValueId Builder::reduce(std::string_view kind, ValueId a, const std::vector<int6
 namespace {
 
 // The visible list of families.
-constexpr auto kFamilies = std::array{norm_composites, quantize_composites};
+constexpr auto kFamilies = std::array{norm_composites, quantize_composites, activation_composites};
 
 }  // namespace
 

@@ -69,6 +69,7 @@ struct Composite {
 };
 
 // Families of composites; composites.cc lists them.
+std::span<const Composite> activation_composites();
 std::span<const Composite> norm_composites();
 std::span<const Composite> quantize_composites();
 const Composite* find_composite(std::string_view op);

@@ -95,5 +95,7 @@ std::span<const OpDef> dot_rows();
 std::span<const OpDef> control_rows();
 std::span<const OpDef> quantize_rows();
 std::span<const OpDef> sequence_rows();
+std::span<const OpDef> activation_rows();
+std::span<const OpDef> norm_rows();
 
 }  // namespace tessera::op

@@ -1,4 +1,4 @@
-// Element-wise primitives, with numpy broadcasting, and the composites that are one formula per element.
+// Element-wise primitives, with numpy broadcasting.
 #include "tessera/op/rules.h"
 
 namespace tessera::op {
@@ -9,9 +9,6 @@ using enum OpClass;
 OpDef unary(std::string_view name, InferFn infer = same_as_input) { return {name, kPrimitive, 1, 1, 1, 1, {}, infer}; }
 OpDef binary(std::string_view name, InferFn infer = broadcast_same_dtype, ContentsFn contents = nullptr) {
   return {name, kPrimitive, 2, 2, 1, 1, {}, infer, contents};
-}
-OpDef composite(std::string_view name, std::vector<AttrDef> attrs = {}) {
-  return {name, kComposite, 1, 1, 1, 1, std::move(attrs), same_as_input};
 }
 
 // Applies `fn` to the known elements of both inputs, one of which may be a single element.
@@ -132,8 +129,6 @@ std::vector<OpDef> make_rows() {
   rows.push_back({"convert", kPrimitive, 1, 1, 1, 1,
                   {{"to", AttrKind::kDType, true}, {"saturate", AttrKind::kInt}, {"round", AttrKind::kString}},
                   convert_rule, convert_contents});
-  rows.push_back(composite("relu"));
-  rows.push_back(composite("softmax", {{"axis", AttrKind::kInt}}));
   return rows;
 }
 

@@ -13,7 +13,7 @@ constexpr Direct kDirect[] = {
     {"Sqrt", "sqrt"}, {"Exp", "exp"},   {"Log", "log"},     {"Sin", "sin"},     {"Cos", "cos"},     {"Tan", "tan"},
     {"Asin", "asin"}, {"Acos", "acos"}, {"Atan", "atan"},   {"Sinh", "sinh"},   {"Cosh", "cosh"},   {"Tanh", "tanh"},
     {"Asinh", "asinh"}, {"Acosh", "acosh"}, {"Atanh", "atanh"}, {"Erf", "erf"}, {"Not", "not"},     {"BitwiseNot", "bit_not"},
-    {"IsNaN", "is_nan"}, {"Relu", "relu"}, {"Identity", "identity"},
+    {"IsNaN", "is_nan"}, {"Identity", "identity"},
     {"Equal", "eq"},  {"Less", "lt"},   {"LessOrEqual", "le"}, {"Greater", "gt"}, {"GreaterOrEqual", "ge"},
     {"BitwiseAnd", "bit_and"}, {"BitwiseOr", "bit_or"}, {"BitwiseXor", "bit_xor"}, {"Where", "select"},
 };

@@ -1,0 +1,51 @@
+#include "tessera/ir/composites.h"
+
+#include "tessera/op/rules.h"
+
+namespace tessera::ir {
+
+DType wide(DType dtype) { return is_float(dtype) && bits_of(dtype) < 32 ? DType::kF32 : dtype; }
+DType wider(DType a, DType b) { return bits_of(a) >= bits_of(b) ? a : b; }
+ValueId widen(Builder& b, ValueId x) { return b.convert(x, wide(b.dtype(x))); }
+
+std::vector<int64_t> range(int64_t first, int64_t end) {
+  std::vector<int64_t> values;
+  for (int64_t i = first; i < end; ++i) values.push_back(i);
+  return values;
+}
+
+int64_t axis_of(Builder& b, ValueId x, int64_t axis) {
+  if (!b.ok()) return 0;
+  if (b.rank(x) < 0) {
+    b.fail({Code::kUnimplemented, "the rank must be known"});
+    return 0;
+  }
+  auto normal = op::normalize_axis(axis, b.rank(x));
+  if (normal) return *normal;
+  b.fail(std::move(normal).error());
+  return 0;
+}
+
+ValueId index_along(Builder& b, ValueId x, int64_t axis) {
+  if (!b.ok()) return kAbsent;
+  const std::optional<int64_t> size = b.type(x).dim(static_cast<int>(axis)).constant();
+  if (!size) {
+    b.fail({Code::kUnimplemented, "the size must be known"});
+    return kAbsent;
+  }
+  std::vector<int64_t> shape(static_cast<size_t>(b.rank(x)), 1);
+  shape[static_cast<size_t>(axis)] = *size;
+  return b.constant(op::Tensor::of_i64(range(0, *size)).reshaped(shape));
+}
+
+ValueId mean(Builder& b, ValueId x, const std::vector<int64_t>& axes) {
+  if (!b.ok()) return kAbsent;
+  op::Expr count(1);
+  for (int64_t a : axes) count = count * b.type(x).dim(static_cast<int>(a));
+  const ValueId sum = b.reduce("sum", x, axes, true);
+  if (count.is_constant()) return b.div(sum, b.scalar_like(x, static_cast<double>(*count.constant())));
+  const ValueId sizes = b.op("gather", {b.op("shape_of", {x}), b.ints(axes)}, {{"axis", int64_t{0}}});
+  return b.div(sum, b.convert(b.reduce("prod", sizes, {0}, false), b.dtype(x)));
+}
+
+}  // namespace tessera::ir

@@ -1,0 +1,24 @@
+// What several families of decompositions share.
+#pragma once
+
+#include "tessera/ir/builder.h"
+
+namespace tessera::ir {
+
+// The type to compute in: floats narrower than 32 bits become f32, so that a composite rounds once.
+DType wide(DType dtype);
+// The wider of two float types.
+DType wider(DType a, DType b);
+// The value in its wide type.
+ValueId widen(Builder& b, ValueId x);
+
+// Mean over axes that are kept as 1. @pre x is ranked
+ValueId mean(Builder& b, ValueId x, const std::vector<int64_t>& axes);
+// 0, 1, ... along `axis` of x, i64, with size 1 elsewhere: broadcasts against x. @pre 0 <= axis < rank
+ValueId index_along(Builder& b, ValueId x, int64_t axis);
+// first, first + 1, ..., end - 1
+std::vector<int64_t> range(int64_t first, int64_t end);
+// `axis` of a value of known rank as [0, rank); an error is remembered.
+int64_t axis_of(Builder& b, ValueId x, int64_t axis);
+
+}  // namespace tessera::ir
