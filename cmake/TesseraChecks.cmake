@@ -18,6 +18,13 @@ endfunction()
 
 tessera_check(layers fast ${Python3_EXECUTABLE} tools/check_layers.py)
 tessera_check(layers.test fast ${Python3_EXECUTABLE} tools/check_layers_test.py)
+# The slow ones use all processors by themselves.
+cmake_host_system_information(RESULT tessera_processors QUERY NUMBER_OF_LOGICAL_CORES)
 tessera_check(conformance slow ${tessera_venv_python} tools/conformance.py)
 tessera_check(models slow ${tessera_venv_python} tools/models.py)
 tessera_check(models.all all ${tessera_venv_python} tools/models.py --all)
+foreach(name conformance models models.all)
+  if(TEST ${name})
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${tessera_processors})
+  endif()
+endforeach()
