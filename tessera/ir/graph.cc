@@ -57,7 +57,7 @@ Status check_signature(const op::OpDef& op, size_t inputs, int outputs, const op
                    name_of(static_cast<op::AttrKind>(value->index())), name_of(def.kind));
   }
   for (const auto& [name, value] : attrs.all())
-    if (std::none_of(op.attrs.begin(), op.attrs.end(), [&](auto& def) { return def.name == name; }))
+    if (std::none_of(op.attrs.begin(), op.attrs.end(), [&name = name](auto& def) { return def.name == name; }))
       return error(Code::kInvalidArgument, "{} has no attribute '{}'", op.name, name);
   return {};
 }
