@@ -165,7 +165,7 @@ Result<BoundLayout> BoundLayout::bind(const Stored& stored, DType dtype, std::sp
 }
 
 Result<BoundLayout> BoundLayout::bind(const Layout& layout, DType dtype, std::span<const int64_t> extents) {
-  return bind(Stored{.layout = layout, .strides = std::nullopt}, dtype, extents);
+  return bind(Stored{.layout = layout}, dtype, extents);
 }
 
 const Layout& BoundLayout::layout() const { return state_->layout; }

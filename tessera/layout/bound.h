@@ -17,9 +17,9 @@ namespace tessera::layout {
 // How a tensor lies in its buffer. `strides` has an entry per physical axis, in elements, and may be negative; without it
 // the physical axes are packed, the last one innermost (sub-byte types: rows of the last axis start on a byte).
 struct Stored {
-  Layout layout;
+  Layout layout = {};
   int64_t offset = 0;  // of the place (0, 0, ...), in elements from the start of the buffer
-  std::optional<std::vector<int64_t>> strides;
+  std::optional<std::vector<int64_t>> strides = std::nullopt;
 
   bool operator==(const Stored&) const = default;
 };

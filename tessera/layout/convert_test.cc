@@ -58,7 +58,7 @@ void check(const BoundLayout& layout, const Buffer& buffer, std::byte before) {
 }
 
 Stored stored(const Layout& layout, const Index& extents, DType dtype, RandomLayouts* random) {
-  Stored result{.layout = layout, .strides = std::nullopt};
+  Stored result{.layout = layout};
   if (random->below(3) != 0) return result;
   const BoundLayout packed = *BoundLayout::bind(layout, dtype, extents);
   Index strides(packed.physical_extents().size());

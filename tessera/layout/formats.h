@@ -18,10 +18,10 @@ namespace tessera::layout {
 // What a format's expression may depend on.
 struct FormatRequest {
   DType dtype = DType::kF16;
-  std::vector<int64_t> extents;
+  std::vector<int64_t> extents = {};
   // Logical axes in order, in the format's own letters: "nhwc" for a channels-last NC1HWC0. Empty: the format's default
   // (FormatInfo::letters). Further letters are batch axes and go outermost.
-  std::string letters;
+  std::string letters = {};
   int64_t groups = 1;  // FRACTAL_Z: of the convolution; n counts all output channels, c those of one group
   int64_t input = 0;   // RNN formats: input size, 0 if the rows are the hidden state alone
   int64_t hidden = 0;  // RNN formats: hidden size; LSTM: n / 4 if 0

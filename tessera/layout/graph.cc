@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 
 namespace tessera::layout {
 namespace {
@@ -196,6 +197,14 @@ Result<Ref> Graph::add_xor(const Expr& e) {
   return Ref{intern(std::move(node)), size};
 }
 
+// A remainder of segments divided by g, which divides its modulus.
+int Graph::part_of(Node join_mod, int64_t g) {
+  join_mod.by = saturating_product(join_mod.by, g);
+  join_mod.modulus /= g;
+  join_mod.bound = std::min(join_mod.bound, join_mod.modulus);
+  return join_mod.modulus == 1 ? 0 : intern(std::move(join_mod));
+}
+
 Ref Graph::div(Ref x, int64_t k) {
   const Node node = (*this)[x.node];
   if (node.kind == NodeKind::kJoin) {
@@ -206,35 +215,29 @@ Ref Graph::div(Ref x, int64_t k) {
   if (k == 1) return x;
   if (k >= node.bound) return {0, size};
   if (node.kind == NodeKind::kDiv) return {div({node.args[0].node, x.size}, saturating_product(node.by, k)).node, size};
-  if (node.kind == NodeKind::kMod && node.by % k == 0) {
-    const Ref quotient = div({node.args[0].node, (*this)[node.args[0].node].bound}, k);
-    return {mod(quotient, node.by / k).node, size};
-  }
-  if (node.kind == NodeKind::kJoinMod && node.modulus % k == 0) {
-    Node part = node;
-    part.by = saturating_product(node.by, k);
-    part.modulus = node.modulus / k;
-    part.bound = std::min(part.bound, part.modulus);
-    return {part.modulus == 1 ? 0 : intern(std::move(part)), size};
-  }
+  if (node.kind == NodeKind::kMod)
+    if (const int64_t g = std::gcd(node.by, k); g > 1) {
+      const Ref part = div({node.args[0].node, (*this)[node.args[0].node].bound}, g);
+      return {div(mod(part, node.by / g), k / g).node, size};
+    }
+  if (node.kind == NodeKind::kJoinMod)
+    if (const int64_t g = std::gcd(node.modulus, k); g > 1) return {div({part_of(node, g), x.size}, k / g).node, size};
   if (node.kind == NodeKind::kMerge)
     if (const Ref quotient = div_merge(node, x, k); quotient.size >= 0) return {quotient.node, size};
   return {intern({.kind = NodeKind::kDiv, .by = k, .args = {{x.node, 0}}, .bound = ceil_div(node.bound, k)}), size};
 }
 
-// (a z)/k with z's size a multiple of k: (a z/k); a divisor of k: a/(k/|z|). Size -1: neither.
+// (a z)/k with g = gcd(|z|, k): (a z/g)/(k/g). Size -1: g is 1, nothing to gain.
 Ref Graph::div_merge(const Node& m, Ref x, int64_t k) {
   std::vector<Ref> args = m.args;
   const Ref last = args.back();
   args[0].size = ceil_div(std::max<int64_t>(x.size, 1), product_of_inner(m.args));
   if (args.size() < 2) return {0, -1};
-  if (last.size % k == 0 && (*this)[last.node].kind != NodeKind::kJoin) {
-    args.back() = {div(last, k).node, last.size / k};
-    return merge(std::move(args));
-  }
-  if (k % last.size != 0) return {0, -1};
+  const int64_t g = std::gcd(last.size, k);
+  if (g == 1 || (g != last.size && (*this)[last.node].kind == NodeKind::kJoin)) return {0, -1};
   args.pop_back();
-  return div(merge(std::move(args)), k / last.size);
+  if (g != last.size) args.push_back({div(last, g).node, last.size / g});
+  return div(merge(std::move(args)), k / g);
 }
 
 Ref Graph::mod(Ref x, int64_t k) {
@@ -260,17 +263,15 @@ Ref Graph::mod(Ref x, int64_t k) {
   return {intern({.kind = NodeKind::kMod, .by = k, .args = {{x.node, 0}}, .bound = k}), k};
 }
 
-// (a z)%k with z's size a multiple of k: z%k; a divisor of k: (a%(k/|z|) z). Size -1: neither.
+// (a z)%k with g = gcd(|z|, k): ((a z/g)%(k/g) z%g). Size -1: g is 1, nothing to gain.
 Ref Graph::mod_merge(const Node& m, Ref x, int64_t k) {
-  std::vector<Ref> args = m.args;
-  const Ref last = args.back();
-  args[0].size = ceil_div(std::max<int64_t>(x.size, 1), product_of_inner(m.args));
-  if (args.size() < 2) return {0, -1};
-  if (last.size % k == 0 && (*this)[last.node].kind != NodeKind::kJoin) return mod(last, k);
-  if (k % last.size != 0) return {0, -1};
-  args.pop_back();
-  const Ref rest = merge(std::move(args));
-  return merge({mod(rest, k / last.size), last});
+  const Ref last = m.args.back();
+  if (m.args.size() < 2) return {0, -1};
+  const int64_t g = std::gcd(last.size, k);
+  if (g == 1 || (g != last.size && (*this)[last.node].kind == NodeKind::kJoin)) return {0, -1};
+  const Ref low = g == last.size ? last : mod(last, g);
+  if (g == k) return low;
+  return merge({mod(div(x, g), k / g), low});
 }
 
 }  // namespace tessera::layout

@@ -88,6 +88,7 @@ class Graph {
   Result<Ref> add_join(const Expr& e);
   Result<Ref> add_xor(const Expr& e);
   Ref merge(std::vector<Ref> args);
+  int part_of(Node join_mod, int64_t g);
   int join(const Node& letter_join, int64_t by);
   bool flatten(std::vector<Ref>* args);
   bool fuse_digits(std::vector<Ref>* args);

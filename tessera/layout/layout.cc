@@ -118,29 +118,29 @@ bool operator==(const Expr& a, const Expr& b) {
   return a.kind == b.kind && a.axis == b.axis && a.by == b.by && a.segments == b.segments && a.args == b.args;
 }
 
-Expr letter(int axis) { return Expr{.axis = axis, .args = {}, .segments = {}}; }
+Expr letter(int axis) { return Expr{.axis = axis}; }
 
 Expr merge(std::vector<Expr> args) {
   if (args.size() == 1) return std::move(args[0]);
-  return Expr{.kind = ExprKind::kMerge, .args = std::move(args), .segments = {}};
+  return Expr{.kind = ExprKind::kMerge, .args = std::move(args)};
 }
 
 Expr join(int axis, std::vector<Segment> segments) {
-  return Expr{.kind = ExprKind::kJoin, .axis = axis, .args = {}, .segments = std::move(segments)};
+  return Expr{.kind = ExprKind::kJoin, .axis = axis, .segments = std::move(segments)};
 }
 
 Expr exclusive_or(std::vector<Expr> args) {
-  return Expr{.kind = ExprKind::kXor, .args = std::move(args), .segments = {}};
+  return Expr{.kind = ExprKind::kXor, .args = std::move(args)};
 }
 
 Expr div(Expr e, int64_t by) {
-  Expr result{.kind = ExprKind::kDiv, .by = by, .args = {}, .segments = {}};
+  Expr result{.kind = ExprKind::kDiv, .by = by};
   result.args.push_back(std::move(e));
   return result;
 }
 
 Expr mod(Expr e, int64_t by) {
-  Expr result{.kind = ExprKind::kMod, .by = by, .args = {}, .segments = {}};
+  Expr result{.kind = ExprKind::kMod, .by = by};
   result.args.push_back(std::move(e));
   return result;
 }

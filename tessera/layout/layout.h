@@ -49,8 +49,8 @@ struct Expr {
   ExprKind kind = ExprKind::kLetter;
   int axis = -1;                  // kLetter, kJoin: index of the logical axis
   int64_t by = 0;                 // kDiv, kMod: the divisor, at least 1
-  std::vector<Expr> args;         // kMerge, kXor: two or more; kDiv, kMod: one
-  std::vector<Segment> segments;  // kJoin: one or more, disjoint
+  std::vector<Expr> args = {};         // kMerge, kXor: two or more; kDiv, kMod: one
+  std::vector<Segment> segments = {};  // kJoin: one or more, disjoint
 
   friend bool operator==(const Expr& a, const Expr& b);
 };

@@ -21,8 +21,8 @@ Result<bool> is_view_of(const BoundLayout& view, const BoundLayout& base);
 
 // A tensor of other logical axes over the same bytes.
 struct View {
-  Stored stored;
-  std::vector<int64_t> extents;
+  Stored stored = {};
+  std::vector<int64_t> extents = {};
 };
 
 // Axis a of the result is axis permutation[a] of the input.
@@ -39,8 +39,9 @@ Result<View> slice(const Stored& stored, DType dtype, std::span<const int64_t> e
 
 // Other extents of the same elements in row-major order: letters become merges and digits of new letters.
 // @post at(reshape(t, e), i) == at(t, j) where i and j have the same row-major position
-// kInvalidArgument when the numbers of elements differ, kUnimplemented for segmented axes.
-Result<View> reshape(const Stored& stored, std::span<const int64_t> extents, std::span<const int64_t> to);
+// kInvalidArgument when the numbers of elements differ, kUnimplemented for segmented axes. Of a packed row-major tensor
+// of whole bytes the result is row-major.
+Result<View> reshape(const Stored& stored, DType dtype, std::span<const int64_t> extents, std::span<const int64_t> to);
 
 // What strides say about the order of axes. Axes of extent 1 could stand anywhere: they are reported, not guessed.
 struct AxisOrder {
