@@ -39,10 +39,27 @@ ValueId Builder::reduce(std::string_view kind, ValueId a, const std::vector<int6
   return op("reduce", {a, ints(axes)}, {{"kind", std::string(kind)}, {"keepdims", int64_t{keepdims}}});
 }
 
+ValueId Builder::dim(ValueId a, int64_t axis) {
+  const op::Type& t = type(a);
+  if (t.ranked() && axis < 0) axis += t.rank();
+  if (t.ranked() && axis >= 0 && axis < t.rank() && t.dim(static_cast<int>(axis)).is_constant())
+    return ints({*t.dim(static_cast<int>(axis)).constant()});
+  return slice(op("shape_of", {a}), 0, axis, axis == -1 ? INT64_MAX : axis + 1);
+}
+
+ValueId Builder::shape_of(ValueId a) {
+  const op::Type& t = type(a);
+  return t.is_static() ? ints(t.dims()) : op("shape_of", {a});
+}
+
 namespace {
 
 // The visible list of families.
-constexpr auto kFamilies = std::array{norm_composites, quantize_composites, activation_composites};
+constexpr auto kFamilies = std::array{
+    norm_composites,
+    quantize_composites,
+    activation_composites,
+};
 
 }  // namespace
 

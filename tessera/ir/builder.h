@@ -53,6 +53,15 @@ class Builder {
   ValueId reduce(std::string_view kind, ValueId a, const std::vector<int64_t>& axes, bool keepdims);
   ValueId unsqueeze(ValueId a, const std::vector<int64_t>& axes) { return op("unsqueeze", {a, ints(axes)}); }
   ValueId squeeze(ValueId a, const std::vector<int64_t>& axes) { return op("squeeze", {a, ints(axes)}); }
+  ValueId concat(std::vector<ValueId> parts, int64_t axis) { return op("concat", std::move(parts), {{"axis", axis}}); }
+  // a[..., start:end, ...] on one axis
+  ValueId slice(ValueId a, int64_t axis, int64_t start, int64_t end) { return op("slice", {a, ints({start}), ints({end}), ints({axis})}); }
+  ValueId gather(ValueId a, ValueId indices, int64_t axis) { return op("gather", {a, indices}, {{"axis", axis}}); }
+  ValueId broadcast_to(ValueId a, ValueId shape) { return op("broadcast_to", {a, shape}); }
+  // The size of an axis, i64[1]: a constant where it is a number. Join sizes with concat(..., 0) to a shape.
+  ValueId dim(ValueId a, int64_t axis);
+  // The shape, i64[rank]: a constant where all sizes are numbers.
+  ValueId shape_of(ValueId a);
 
  private:
   Graph& graph_;

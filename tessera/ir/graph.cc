@@ -1,15 +1,20 @@
 #include "tessera/ir/graph.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tessera::ir {
 namespace {
 
+// Of floats, whole numbers only.
 std::optional<op::Contents> contents_of(const op::Tensor& t) {
-  if ((!is_int(t.dtype()) && t.dtype() != DType::kBool) || t.rank() > 1 ||
+  const bool floats = t.dtype() == DType::kF32 || t.dtype() == DType::kF64;
+  if ((!is_int(t.dtype()) && t.dtype() != DType::kBool && !floats) ||
       static_cast<size_t>(t.count()) > op::kMaxContents || t.dtype() == DType::kU64)
     return std::nullopt;
   const std::vector<int64_t> values = t.to_i64s();
+  for (int64_t i = 0; floats && i < t.count(); ++i)
+    if (static_cast<double>(values[static_cast<size_t>(i)]) != t.f64(i) || std::abs(t.f64(i)) > 0x1p24) return std::nullopt;
   return op::Contents(values.begin(), values.end());
 }
 

@@ -22,7 +22,8 @@ enum class OpClass : uint8_t {
   kHost,       // strings, sequences, optionals, data-dependent host work: no layout, no gradient
 };
 
-// The elements of a small integer tensor, where known as expressions over symbols (shapes that flow as data).
+// The elements of a small tensor of whole numbers in row-major order, where known as expressions over symbols (shapes
+// that flow as data). Of floats, up to the sign of zero.
 using Contents = std::vector<Expr>;
 // Larger integer tensors are not followed.
 inline constexpr size_t kMaxContents = 1024;
@@ -90,6 +91,7 @@ std::span<const OpDef* const> all_ops();  // sorted by name
 // Families: add a row to one of these, or a family here and in table.cc.
 std::span<const OpDef> elementwise_rows();
 std::span<const OpDef> shape_rows();
+std::span<const OpDef> move_rows();
 std::span<const OpDef> reduce_rows();
 std::span<const OpDef> dot_rows();
 std::span<const OpDef> control_rows();

@@ -270,12 +270,45 @@ Expr mod(const Expr& a, const Expr& b) {
   if (exact_quotient(a, b)) return Expr(0);
   return make_function(kMod, a, b);
 }
-Expr min(const Expr& a, const Expr& b) { return a == b ? a : make_function(kMin, a, b); }
-Expr max(const Expr& a, const Expr& b) { return a == b ? a : make_function(kMax, a, b); }
+bool non_negative(const Expr& a) {
+  if (a.constant_ < 0) return false;
+  if (!a.terms_) return true;
+  auto atom_ok = [](const Expr::AtomPtr& atom) {
+    switch (atom->function) {
+      case kSymbol:
+      case kMod: return true;
+      case kMax: return non_negative(atom->a) || non_negative(atom->b);
+      default: return non_negative(atom->a) && non_negative(atom->b);
+    }
+  };
+  return std::all_of(a.terms_->begin(), a.terms_->end(), [&](const Expr::Term& term) {
+    return term.coefficient > 0 && std::all_of(term.atoms.begin(), term.atoms.end(), atom_ok);
+  });
+}
+
+namespace {
+
+// An order of the operands that does not depend on how they came.
+Expr symmetric(int function, const Expr& a, const Expr& b) {
+  return b.str() < a.str() ? make_function(function, b, a) : make_function(function, a, b);
+}
+
+}  // namespace
+
+Expr min(const Expr& a, const Expr& b) {
+  if (non_negative(b - a)) return a;
+  if (non_negative(a - b)) return b;
+  return symmetric(kMin, a, b);
+}
+Expr max(const Expr& a, const Expr& b) {
+  if (non_negative(b - a)) return b;
+  if (non_negative(a - b)) return a;
+  return symmetric(kMax, a, b);
+}
 Expr broadcast(const Expr& a, const Expr& b) {
   if (a == b || b.constant() == 1) return a;
   if (a.constant() == 1) return b;
-  return make_function(kBroadcast, a, b);
+  return symmetric(kBroadcast, a, b);
 }
 
 namespace {

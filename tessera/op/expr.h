@@ -58,6 +58,7 @@ class Expr {
  private:
   friend Expr make_function(int function, const Expr& a, const Expr& b);
   friend std::optional<Expr> exact_quotient(const Expr& a, const Expr& b);
+  friend bool non_negative(const Expr& a);
   static Expr from(int64_t constant, Terms terms);
 
   int64_t constant_ = 0;
@@ -72,6 +73,8 @@ Expr mod(const Expr& a, const Expr& b);
 Expr min(const Expr& a, const Expr& b);
 Expr max(const Expr& a, const Expr& b);
 Expr broadcast(const Expr& a, const Expr& b);
+// True where `a` is at least 0 for all symbols that are: sizes. False: not known.
+bool non_negative(const Expr& a);
 // a / b if that is an integer polynomial, e.g. (12*s)/(4*s) == 3.
 std::optional<Expr> exact_quotient(const Expr& a, const Expr& b);
 

@@ -1,4 +1,6 @@
 // Element-wise primitives, with numpy broadcasting.
+#include <array>
+
 #include "tessera/op/rules.h"
 
 namespace tessera::op {
@@ -6,78 +8,82 @@ namespace {
 
 using enum OpClass;
 
-OpDef unary(std::string_view name, InferFn infer = same_as_input) { return {name, kPrimitive, 1, 1, 1, 1, {}, infer}; }
+OpDef unary(std::string_view name, InferFn infer = same_as_input, ContentsFn contents = nullptr) {
+  return {name, kPrimitive, 1, 1, 1, 1, {}, infer, contents};
+}
 OpDef binary(std::string_view name, InferFn infer = broadcast_same_dtype, ContentsFn contents = nullptr) {
   return {name, kPrimitive, 2, 2, 1, 1, {}, infer, contents};
 }
 
-// Applies `fn` to the known elements of both inputs, one of which may be a single element.
-template <class Fn>
-std::optional<Contents> combine(const InferContext& c, const Type& output, Fn fn) {
-  const Contents *a = c.content(0), *b = c.content(1);
-  if (!a || !b || !output.ranked() || output.rank() > 1) return std::nullopt;
-  const size_t n = std::max(a->size(), b->size());
-  if ((a->size() != n && a->size() != 1) || (b->size() != n && b->size() != 1)) return std::nullopt;
-  if (a->empty() || b->empty()) return Contents{};
-  Contents result;
-  for (size_t i = 0; i < n; ++i) {
-    std::optional<Expr> value = fn((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
-    if (!value) return std::nullopt;
-    result.push_back(*value);
-  }
-  return result;
+using Operands = std::span<const Expr>;
+
+template <ElementFn fn>
+std::optional<Contents> contents(const InferContext& c, const Type& output) {
+  return elementwise_contents(c, output, fn);
 }
 
-std::optional<Contents> add_contents(const InferContext& c, const Type& t) {
-  return combine(c, t, [](auto& a, auto& b) { return std::optional(a + b); });
-}
-std::optional<Contents> sub_contents(const InferContext& c, const Type& t) {
-  return combine(c, t, [](auto& a, auto& b) { return std::optional(a - b); });
-}
-std::optional<Contents> mul_contents(const InferContext& c, const Type& t) {
-  return combine(c, t, [](auto& a, auto& b) { return std::optional(a * b); });
-}
-// Integer division truncates; sizes are not negative, so it is floor_div where the divisor is a positive number.
-std::optional<Contents> div_contents(const InferContext& c, const Type& t) {
-  return combine(c, t, [](auto& a, auto& b) -> std::optional<Expr> {
-    if (a.is_constant() && b.is_constant() && *b.constant() != 0 && *b.constant() != -1) return Expr(*a.constant() / *b.constant());
-    if (b.is_constant() && *b.constant() > 0) return floor_div(a, b);
-    return exact_quotient(a, b);
-  });
-}
-std::optional<Contents> min_contents(const InferContext& c, const Type& t) {
-  return combine(c, t, [](auto& a, auto& b) { return std::optional(min(a, b)); });
-}
-std::optional<Contents> max_contents(const InferContext& c, const Type& t) {
-  return combine(c, t, [](auto& a, auto& b) { return std::optional(max(a, b)); });
-}
-std::optional<Contents> eq_contents(const InferContext& c, const Type& t) {
-  return combine(c, t, [](auto& a, auto& b) -> std::optional<Expr> {
-    if (a == b) return Expr(1);
-    if (a.is_constant() && b.is_constant()) return Expr(0);
-    // A size is never negative.
-    if ((a.as_symbol() && b.is_constant() && *b.constant() < 0) || (b.as_symbol() && a.is_constant() && *a.constant() < 0)) return Expr(0);
-    return std::nullopt;
-  });
-}
+Expr truth(bool b) { return Expr(int64_t{b}); }
 
-std::optional<Contents> select_contents(const InferContext& c, const Type& output) {
-  const Contents *p = c.content(0), *a = c.content(1), *b = c.content(2);
-  if (!p || !a || !b || !output.ranked() || output.rank() > 1) return std::nullopt;
-  const size_t n = std::max({p->size(), a->size(), b->size()});
-  Contents result;
-  for (size_t i = 0; i < n; ++i) {
-    auto at = [&](const Contents& side) -> std::optional<Expr> {
-      if (side.size() == 1) return side[0];
-      return i < side.size() ? std::optional(side[i]) : std::nullopt;
-    };
-    const auto condition = at(*p);
-    if (!condition || !condition->is_constant()) return std::nullopt;
-    const auto chosen = at(*condition->constant() ? *a : *b);
-    if (!chosen) return std::nullopt;
-    result.push_back(*chosen);
-  }
-  return result;
+std::optional<Expr> add_element(Operands x) { return x[0] + x[1]; }
+std::optional<Expr> sub_element(Operands x) { return x[0] - x[1]; }
+std::optional<Expr> mul_element(Operands x) { return x[0] * x[1]; }
+std::optional<Expr> neg_element(Operands x) { return Expr(0) - x[0]; }
+std::optional<Expr> min_element(Operands x) { return min(x[0], x[1]); }
+std::optional<Expr> max_element(Operands x) { return max(x[0], x[1]); }
+std::optional<Expr> same_element(Operands x) { return x[0]; }
+std::optional<Expr> abs_element(Operands x) {
+  if (non_negative(x[0])) return x[0];
+  return non_negative(Expr(0) - x[0]) ? std::optional(Expr(0) - x[0]) : std::nullopt;
+}
+// Integer division truncates: it is floor_div where neither side is negative.
+std::optional<Expr> div_element(Operands x) {
+  const auto a = x[0].constant(), b = x[1].constant();
+  if (b == 0) return std::nullopt;
+  if (a && b && *b != -1) return Expr(*a / *b);
+  if (b && *b > 0 && non_negative(x[0])) return floor_div(x[0], x[1]);
+  return exact_quotient(x[0], x[1]);
+}
+// Of floats, only quotients that are whole.
+std::optional<Contents> div_contents(const InferContext& c, const Type& output) {
+  if (is_float(output.dtype))
+    return elementwise_contents(c, output, [](Operands x) { return x[1].constant() == 0 ? std::nullopt : exact_quotient(x[0], x[1]); });
+  return elementwise_contents(c, output, div_element);
+}
+// Python's: a positive divisor is all that mod() needs.
+std::optional<Expr> mod_element(Operands x) {
+  return x[1].is_constant() && *x[1].constant() > 0 ? std::optional(mod(x[0], x[1])) : std::nullopt;
+}
+std::optional<Expr> rem_element(Operands x) { return non_negative(x[0]) ? mod_element(x) : std::nullopt; }
+std::optional<Expr> eq_element(Operands x) {
+  if (x[0] == x[1]) return truth(true);
+  if (non_negative(x[0] - x[1] - Expr(1)) || non_negative(x[1] - x[0] - Expr(1))) return truth(false);
+  return std::nullopt;
+}
+std::optional<Expr> lt_element(Operands x) {
+  if (non_negative(x[1] - x[0] - Expr(1))) return truth(true);
+  return non_negative(x[0] - x[1]) ? std::optional(truth(false)) : std::nullopt;
+}
+std::optional<Expr> le_element(Operands x) {
+  if (non_negative(x[1] - x[0])) return truth(true);
+  return non_negative(x[0] - x[1] - Expr(1)) ? std::optional(truth(false)) : std::nullopt;
+}
+std::optional<Expr> gt_element(Operands x) { return lt_element(std::array{x[1], x[0]}); }
+std::optional<Expr> ge_element(Operands x) { return le_element(std::array{x[1], x[0]}); }
+std::optional<Expr> not_element(Operands x) {
+  return x[0].is_constant() ? std::optional(truth(*x[0].constant() == 0)) : std::nullopt;
+}
+std::optional<Expr> and_element(Operands x) {
+  if (x[0].constant() == 0 || x[1].constant() == 0) return truth(false);
+  return x[0].is_constant() && x[1].is_constant() ? std::optional(truth(true)) : std::nullopt;
+}
+std::optional<Expr> or_element(Operands x) {
+  if (!x[0].is_constant() || !x[1].is_constant()) return std::nullopt;
+  return truth(*x[0].constant() != 0 || *x[1].constant() != 0);
+}
+std::optional<Expr> select_element(Operands x) {
+  if (x[1] == x[2]) return x[1];
+  if (!x[0].is_constant()) return std::nullopt;
+  return *x[0].constant() ? x[1] : x[2];
 }
 
 Result<std::vector<Type>> to_bool(const InferContext& c) {
@@ -98,34 +104,53 @@ Result<std::vector<Type>> convert_rule(const InferContext& c) {
   t.dtype = c.attrs.dtype("to");
   return std::vector<Type>{t};
 }
+// Numbers that fit are kept, in floats too: sizes are often scaled as floats and brought back.
 std::optional<Contents> convert_contents(const InferContext& c, const Type& output) {
   const Contents* known = c.content(0);
-  if (!known || (output.dtype != DType::kI64 && output.dtype != DType::kI32)) return std::nullopt;
-  return *known;
+  if (!known) return std::nullopt;
+  switch (output.dtype) {
+    case DType::kI64:
+    case DType::kI32:
+    case DType::kF64:
+    case DType::kF32: return *known;
+    case DType::kBool:
+      return elementwise_contents(c, output, [](std::span<const Expr> x) -> std::optional<Expr> {
+        return x[0].is_constant() ? std::optional(Expr(int64_t{*x[0].constant() != 0})) : std::nullopt;
+      });
+    default: return std::nullopt;
+  }
 }
 
 std::vector<OpDef> make_rows() {
   std::vector<OpDef> rows;
-  for (std::string_view name : {"neg", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "exp", "log", "sin", "cos", "tan",
-                                "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
-                                "not", "bit_not"})
+  for (std::string_view name : {"sign", "trunc", "sqrt", "exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+                                "tanh", "asinh", "acosh", "atanh", "erf", "bit_not"})
     rows.push_back(unary(name));
+  rows.push_back(unary("neg", same_as_input, contents<neg_element>));
+  rows.push_back(unary("abs", same_as_input, contents<abs_element>));
+  for (std::string_view name : {"floor", "ceil", "round"}) rows.push_back(unary(name, same_as_input, contents<same_element>));
+  rows.push_back(unary("not", same_as_input, contents<not_element>));
   rows.push_back(unary("is_nan", to_bool));
   rows.push_back({"is_inf", kPrimitive, 1, 1, 1, 1, {{"positive", AttrKind::kInt}, {"negative", AttrKind::kInt}}, to_bool});
-  rows.push_back(binary("add", broadcast_same_dtype, add_contents));
-  rows.push_back(binary("sub", broadcast_same_dtype, sub_contents));
-  rows.push_back(binary("mul", broadcast_same_dtype, mul_contents));
+  rows.push_back(binary("add", broadcast_same_dtype, contents<add_element>));
+  rows.push_back(binary("sub", broadcast_same_dtype, contents<sub_element>));
+  rows.push_back(binary("mul", broadcast_same_dtype, contents<mul_element>));
   rows.push_back(binary("div", broadcast_same_dtype, div_contents));  // integers truncate
-  rows.push_back(binary("min", broadcast_same_dtype, min_contents));  // NaN wins
-  rows.push_back(binary("max", broadcast_same_dtype, max_contents));
+  rows.push_back(binary("min", broadcast_same_dtype, contents<min_element>));  // NaN wins
+  rows.push_back(binary("max", broadcast_same_dtype, contents<max_element>));
   // "mod" has the divisor's sign (Python), "rem" the dividend's (C's fmod).
-  for (std::string_view name : {"mod", "rem", "and", "or", "xor", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right"})
-    rows.push_back(binary(name));
+  rows.push_back(binary("mod", broadcast_same_dtype, contents<mod_element>));
+  rows.push_back(binary("rem", broadcast_same_dtype, contents<rem_element>));
+  rows.push_back(binary("and", broadcast_same_dtype, contents<and_element>));
+  rows.push_back(binary("or", broadcast_same_dtype, contents<or_element>));
+  for (std::string_view name : {"xor", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right"}) rows.push_back(binary(name));
   rows.push_back(binary("pow", pow_rule));
-  rows.push_back(binary("eq", broadcast_to_bool, eq_contents));
-  for (std::string_view name : {"lt", "le", "gt", "ge"}) rows.push_back(binary(name, broadcast_to_bool));
-  rows.push_back({"select", kPrimitive, 3, 3, 1, 1, {}, broadcast_same_dtype, select_contents});
-  // round: "even" (default), "away", "zero", "up", "down"; saturate as ONNX Cast's (default 1).
+  rows.push_back(binary("eq", broadcast_to_bool, contents<eq_element>));
+  rows.push_back(binary("lt", broadcast_to_bool, contents<lt_element>));
+  rows.push_back(binary("le", broadcast_to_bool, contents<le_element>));
+  rows.push_back(binary("gt", broadcast_to_bool, contents<gt_element>));
+  rows.push_back(binary("ge", broadcast_to_bool, contents<ge_element>));
+  rows.push_back({"select", kPrimitive, 3, 3, 1, 1, {}, broadcast_same_dtype, contents<select_element>});
   rows.push_back({"convert", kPrimitive, 1, 1, 1, 1,
                   {{"to", AttrKind::kDType, true}, {"saturate", AttrKind::kInt}, {"round", AttrKind::kString}},
                   convert_rule, convert_contents});

@@ -1,6 +1,9 @@
 #include "tessera/op/rules.h"
 
 #include <algorithm>
+#include <cstdlib>
+
+#include "tessera/op/index.h"
 
 namespace tessera::op {
 
@@ -100,6 +103,29 @@ Type open_sizes(const InferContext& c, Type t) {
       if (!d.is_constant()) d = c.fresh();
   if (t.element) t.element = std::make_shared<const Type>(open_sizes(c, *t.element));
   return t;
+}
+
+std::optional<Contents> elementwise_contents(const InferContext& c, const Type& output, ElementFn fn) {
+  if (!output.is_static()) return std::nullopt;
+  const Dims dims = output.dims();
+  const auto count = element_count(dims);
+  if (!count || *count > static_cast<int64_t>(kMaxContents)) return std::nullopt;
+  std::vector<Dims> strides;
+  for (size_t i = 0; i < c.size(); ++i) {
+    if (!c.content(i) || !c.in(i).is_static()) return std::nullopt;
+    strides.push_back(broadcast_strides(c.in(i).dims(), dims));
+  }
+  Contents result;
+  std::vector<Expr> operands(c.size());
+  for (Index at(dims); !at.done(); at.next()) {
+    for (size_t i = 0; i < c.size(); ++i) operands[i] = (*c.content(i))[static_cast<size_t>(at.dot(strides[i]))];
+    std::optional<Expr> value = fn(operands);
+    if (!value) return std::nullopt;
+    // Beyond this, a float may round.
+    if (is_float(output.dtype) && value->is_constant() && std::abs(*value->constant()) > (1 << 24)) return std::nullopt;
+    result.push_back(*std::move(value));
+  }
+  return result;
 }
 
 Result<std::vector<Type>> same_as_input(const InferContext& context) { return std::vector<Type>{context.in(0)}; }

@@ -21,6 +21,13 @@ Type join_types(const InferContext& context, const Type& a, const Type& b);
 // The type outside of a body (or of a sequence) of a value inside: sizes that symbols name differ from run to run (from item
 // to item), so that they are unknown.
 Type open_sizes(const InferContext& context, Type type);
+// The length of range(start, limit, delta) over floats.
+Result<int64_t> range_count(double start, double limit, double delta);
+
+// Contents of the output of an element-wise operator, inputs broadcast: fn of each element's operands; unknown where fn
+// does not know one.
+using ElementFn = std::optional<Expr> (*)(std::span<const Expr> operands);
+std::optional<Contents> elementwise_contents(const InferContext& context, const Type& output, ElementFn fn);
 
 // Ready-made rules.
 Result<std::vector<Type>> same_as_input(const InferContext& context);          // output 0 is typed as input 0

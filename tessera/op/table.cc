@@ -7,7 +7,18 @@ namespace tessera::op {
 namespace {
 
 // The visible list of families.
-constexpr auto kFamilies = std::array{elementwise_rows, shape_rows, reduce_rows, dot_rows, control_rows, quantize_rows, sequence_rows, activation_rows, norm_rows};
+constexpr auto kFamilies = std::array{
+    elementwise_rows,
+    shape_rows,
+    move_rows,
+    reduce_rows,
+    dot_rows,
+    control_rows,
+    quantize_rows,
+    sequence_rows,
+    activation_rows,
+    norm_rows,
+};
 
 std::vector<const OpDef*> sorted_rows() {
   std::vector<const OpDef*> rows;

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "tessera/base/element.h"
+#include "tessera/op/index.h"
 
 namespace tessera::op {
 namespace {
@@ -82,6 +83,14 @@ std::vector<int64_t> Tensor::to_i64s() const {
 Dims strides_of(const Dims& dims) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return strides;
+}
+
+Dims broadcast_strides(const Dims& from, const Dims& to) {
+  const Dims own = strides_of(from);
+  Dims strides(to.size(), 0);
+  for (size_t i = 0; i < from.size(); ++i)
+    strides[to.size() - from.size() + i] = from[i] == 1 ? 0 : own[i];
   return strides;
 }
 

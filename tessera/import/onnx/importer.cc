@@ -16,7 +16,17 @@ constexpr int64_t kMaxOpset = 27;
 const ConvertFn* find_converter(std::string_view domain, std::string_view op_type) {
   static const auto index = [] {
     std::map<std::pair<std::string_view, std::string_view>, ConvertFn> map;
-    for (auto family : {elementwise_converters, shape_converters, control_converters, quantize_converters, sequence_converters, activation_converters, norm_converters})
+    for (auto family : {
+        elementwise_converters,
+        shape_converters,
+        move_converters,
+        constant_converters,
+        control_converters,
+        quantize_converters,
+        sequence_converters,
+        activation_converters,
+        norm_converters,
+    })
       for (const Converter& row : family()) map.emplace(std::pair(row.domain, row.op_type), row.convert);
     return map;
   }();

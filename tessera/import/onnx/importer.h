@@ -71,6 +71,8 @@ struct Converter {
 // Families: add rows to one, or a family here and in importer.cc.
 std::span<const Converter> elementwise_converters();
 std::span<const Converter> shape_converters();
+std::span<const Converter> move_converters();
+std::span<const Converter> constant_converters();
 std::span<const Converter> control_converters();
 std::span<const Converter> quantize_converters();
 std::span<const Converter> sequence_converters();

@@ -11,7 +11,7 @@ namespace {
 std::optional<op::Contents> contents_of(const Value& value) {
   if (!value.is_tensor()) return std::nullopt;
   const Tensor& t = value.tensor();
-  if ((!is_int(t.dtype()) && t.dtype() != DType::kBool) || t.rank() > 1 || static_cast<size_t>(t.count()) > op::kMaxContents)
+  if ((!is_int(t.dtype()) && t.dtype() != DType::kBool) || static_cast<size_t>(t.count()) > op::kMaxContents)
     return std::nullopt;
   const std::vector<int64_t> values = t.to_i64s();
   return op::Contents(values.begin(), values.end());
@@ -74,7 +74,17 @@ Error named(Error e, const Node& node) {
 const Row* find(std::string_view op) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const Row*> map;
-    for (auto family : {elementwise_rows, shape_rows, reduce_rows, dot_rows, control_rows, quantize_rows, sequence_rows})
+    for (auto family : {
+        elementwise_rows,
+        shape_rows,
+        move_rows,
+        convert_rows,
+        reduce_rows,
+        dot_rows,
+        control_rows,
+        quantize_rows,
+        sequence_rows,
+    })
       for (const Row& row : family()) map.emplace(row.op, &row);
     return map;
   }();

@@ -54,6 +54,8 @@ struct Row {
 // Families: add rows to one, or a family here and in table.cc.
 std::span<const Row> elementwise_rows();
 std::span<const Row> shape_rows();
+std::span<const Row> move_rows();
+std::span<const Row> convert_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> control_rows();

@@ -4,14 +4,6 @@
 
 namespace tessera::ir::reference {
 
-Dims broadcast_strides(const Dims& from, const Dims& to) {
-  const Dims own = op::strides_of(from);
-  Dims strides(to.size(), 0);
-  for (size_t i = 0; i < from.size(); ++i)
-    strides[to.size() - from.size() + i] = from[i] == 1 ? 0 : own[i];
-  return strides;
-}
-
 void copy_element(const Tensor& from, int64_t source, Tensor& to, int64_t target) {
   if (from.dtype() == DType::kString) {
     to.mutable_text()[static_cast<size_t>(target)] = from.text()[static_cast<size_t>(source)];

@@ -24,13 +24,30 @@ Result<std::vector<Value>> transpose(const Call& call) {
   return one(std::move(y));
 }
 
+// The same elements under the inferred shape: unsqueeze, squeeze.
+Result<std::vector<Value>> reshaped(const Call& call) {
+  if (!call.out[0].is_static()) return call.fail("the axes must be known");
+  return one(call.t(0).reshaped(call.out[0].dims()));
+}
+
+Result<std::vector<Value>> broadcast_to(const Call& call) {
+  if (!call.out[0].is_static()) return call.fail("the shape must be known");
+  TRY_ASSIGN(Tensor y, call.make(0));
+  const Dims strides = broadcast_strides(call.t(0).dims(), y.dims());
+  for (Index at(y.dims()); !at.done(); at.next()) copy_element(call.t(0), at.dot(strides), y, at.linear());
+  return one(std::move(y));
+}
+
 Result<std::vector<Value>> shape_of(const Call& call) { return one(Tensor::of_i64(call.t(0).dims())); }
 
 constexpr Row kRows[] = {
+    {"broadcast_to", broadcast_to},
     {"identity", identity},
     {"reshape", reshape},
     {"shape_of", shape_of},
+    {"squeeze", reshaped},
     {"transpose", transpose},
+    {"unsqueeze", reshaped},
 };
 
 }  // namespace
