@@ -1,0 +1,13 @@
+// The families of rows: a kernel file defines one of these, table.cc lists it.
+#pragma once
+
+#include <span>
+
+#include "tessera/kernels/table.h"
+
+namespace tessera::kernels::cpu {
+
+std::span<const Row> dot_rows();
+std::span<const Row> elementwise_rows();
+
+}  // namespace tessera::kernels::cpu

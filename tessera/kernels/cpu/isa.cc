@@ -1,0 +1,57 @@
+#include "tessera/kernels/cpu/isa.h"
+
+#include <cpuid.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace tessera::kernels::cpu {
+namespace {
+
+constexpr std::string_view kNames[] = {"generic", "avx2", "avx512"};
+
+// Register state that the operating system saves.
+uint64_t enabled_state() {
+  uint32_t low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (uint64_t{high} << 32) | low;
+}
+
+Isa detect() {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return Isa::kGeneric;
+  constexpr uint32_t kFma = 1u << 12, kXsave = 1u << 27, kAvx = 1u << 28;
+  if ((c & (kFma | kXsave | kAvx)) != (kFma | kXsave | kAvx)) return Isa::kGeneric;
+  const uint64_t state = enabled_state();
+  if ((state & 0x6) != 0x6) return Isa::kGeneric;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & (1u << 5))) return Isa::kGeneric;
+  constexpr uint32_t kF = 1u << 16, kDq = 1u << 17, kBw = 1u << 30, kVl = 1u << 31;
+  const bool avx512 = (b & (kF | kDq | kBw | kVl)) == (kF | kDq | kBw | kVl) && (state & 0xe6) == 0xe6;
+  return avx512 ? Isa::kAvx512 : Isa::kAvx2;
+}
+
+}  // namespace
+
+std::string_view name_of(Isa isa) { return kNames[static_cast<int>(isa)]; }
+
+std::optional<Isa> isa_from_name(std::string_view name) {
+  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512})
+    if (name_of(isa) == name) return isa;
+  return std::nullopt;
+}
+
+std::vector<Isa> available_isas() {
+  std::vector<Isa> isas;
+  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512})
+    if (isa <= detect()) isas.push_back(isa);
+  return isas;
+}
+
+Isa best_isa() {
+  const char* cap = std::getenv("TESSERA_ISA");
+  const std::optional<Isa> named = cap ? isa_from_name(cap) : std::nullopt;
+  const Isa best = detect();
+  return named && *named < best ? *named : best;
+}
+
+}  // namespace tessera::kernels::cpu

@@ -1,0 +1,22 @@
+// Entries compiled per instruction set, one line each; the name in the table is "cpu.<name>".
+#pragma once
+
+#include "tessera/tessera_plugin.h"
+
+#define TESSERA_ISA_ENTRIES(X) \
+  X(gemm)                      \
+  X(gemv)                      \
+  X(dot_plain)                 \
+  X(elementwise)
+
+#define TESSERA_DECLARE_ENTRY(name) void name(const tessera_launch* launch, uint32_t first, uint32_t count);
+
+namespace tessera::kernels::cpu::generic {
+TESSERA_ISA_ENTRIES(TESSERA_DECLARE_ENTRY)
+}
+namespace tessera::kernels::cpu::avx2 {
+TESSERA_ISA_ENTRIES(TESSERA_DECLARE_ENTRY)
+}
+namespace tessera::kernels::cpu::avx512 {
+TESSERA_ISA_ENTRIES(TESSERA_DECLARE_ENTRY)
+}

@@ -1,0 +1,46 @@
+#include "tessera/kernels/cpu/table.h"
+
+#include "tessera/kernels/cpu/families.h"
+#include "tessera/kernels/cpu/isa/entries.h"
+
+namespace tessera::kernels::cpu {
+namespace {
+
+#define GENERIC_ENTRY(name) {"cpu." #name, generic::name},
+#define AVX2_ENTRY(name) {"cpu." #name, avx2::name},
+#define AVX512_ENTRY(name) {"cpu." #name, avx512::name},
+constexpr Entry kGenericEntries[] = {TESSERA_ISA_ENTRIES(GENERIC_ENTRY)};
+constexpr Entry kAvx2Entries[] = {TESSERA_ISA_ENTRIES(AVX2_ENTRY)};
+constexpr Entry kAvx512Entries[] = {TESSERA_ISA_ENTRIES(AVX512_ENTRY)};
+
+std::span<const Entry> isa_entries(Isa isa) {
+  switch (isa) {
+    case Isa::kGeneric: return kGenericEntries;
+    case Isa::kAvx2: return kAvx2Entries;
+    case Isa::kAvx512: return kAvx512Entries;
+  }
+  return {};
+}
+
+std::vector<Family> families(Isa isa) {
+  return {
+      {{}, isa_entries(isa)},
+      {dot_rows(), {}},
+      {elementwise_rows(), {}},
+  };
+}
+
+}  // namespace
+
+const Table& table(Isa isa) {
+  static const Table tables[] = {
+      Table("cpu.generic", families(Isa::kGeneric)),
+      Table("cpu.avx2", families(Isa::kAvx2)),
+      Table("cpu.avx512", families(Isa::kAvx512)),
+  };
+  return tables[static_cast<int>(isa)];
+}
+
+const Table& table() { return table(best_isa()); }
+
+}  // namespace tessera::kernels::cpu
