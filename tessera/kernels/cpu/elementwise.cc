@@ -12,7 +12,7 @@ namespace {
 enum Domain : uint8_t { kFloats = 1, kInts = 2, kBools = 4, kAnything = 8 };  // kAnything: elements are only moved
 
 struct Param {
-  std::string_view attr = "";
+  std::string_view attr = "";  // empty: always `otherwise`
   double otherwise = 0;
 };
 
@@ -82,6 +82,15 @@ constexpr FunctionRow kFunctionRows[] = {
     {"is_nan", kIsNan, 1, kFloats, {}, 1, {}, true},
     {"is_inf", kIsInf, 1, kFloats, {}, 1, {{{"positive", 1}, {"negative", 1}}}, true},
     {"relu", kRelu, 1, kFloats | kInts},
+    {"leaky_relu", kLeakyRelu, 1, kFloats, {}, 2, {{{"alpha", 0.01}}}},
+    {"elu", kElu, 1, kFloats, kClose, 16, {{{"alpha", 1}}}},
+    {"sigmoid", kSigmoid, 1, kFloats, kClose, 18},
+    {"silu", kSilu, 1, kFloats, kClose, 20, {{{"alpha", 1}}}},
+    {"hard_sigmoid", kHardSigmoid, 1, kFloats, kClose, 4, {{{"alpha", 0.2}, {"beta", 0.5}}}},
+    {"hard_swish", kHardSwish, 1, kFloats, kClose, 5, {{{"", 1.0 / 6}, {"", 0.5}}}},
+    {"gelu", kGelu, 1, kFloats, kClose, 50},
+    {"softplus", kSoftplus, 1, kFloats, kClose, 40},
+    {"mish", kMish, 1, kFloats, kClose, 70},
 };
 
 const FunctionRow& row_of(const Problem& p) {
@@ -123,7 +132,7 @@ bool in_domain(DType dtype, int domain) {
 }
 
 bool fill(const FunctionRow& row, const Problem& p, ElementwiseArgs& args) {
-  args.function = row.function;
+  args.function = row.function == kGelu && p.attrs.i("tanh") != 0 ? kGeluTanh : row.function;
   args.compute = compute_of(row, p);
   args.inputs = row.inputs;
   args.count = p.out[0].count();
@@ -150,12 +159,12 @@ bool fill(const FunctionRow& row, const Problem& p, ElementwiseArgs& args) {
   const DType out = p.out[0].dtype;
   args.out_bytes = bits_of(out) / 8;
   args.out_dtype = row.yields_bool || stored_in(out, args.compute) ? -1 : static_cast<int32_t>(out);
-  for (size_t i = 0; i < row.params.size(); ++i)
-    if (!row.params[i].attr.empty()) {
-      const op::Attr* value = p.attrs.find(row.params[i].attr);
-      const int64_t* integer = value ? std::get_if<int64_t>(value) : nullptr;
-      args.params[i] = integer ? static_cast<double>(*integer) : p.attrs.f(row.params[i].attr, row.params[i].otherwise);
-    }
+  for (size_t i = 0; i < row.params.size(); ++i) {
+    const Param& param = row.params[i];
+    const op::Attr* value = param.attr.empty() ? nullptr : p.attrs.find(param.attr);
+    const int64_t* integer = value ? std::get_if<int64_t>(value) : nullptr;
+    args.params[i] = integer ? static_cast<double>(*integer) : p.attrs.f(param.attr, param.otherwise);
+  }
   return true;
 }
 

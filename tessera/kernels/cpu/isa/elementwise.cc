@@ -34,11 +34,6 @@ GatherFn gather_for(int64_t bytes) {
                       : gather_run<Raw128>;
 }
 
-int64_t bytes_of(Compute c) {
-  constexpr int64_t kBytes[] = {4, 8, 4, 8, 8, 1, 2, 4, 8, 16};
-  return kBytes[static_cast<int>(c)];
-}
-
 // One operand of the loop.
 struct Operand {
   const char* data;

@@ -351,7 +351,10 @@ struct LoopTable {
     floats<Ceil>(kCeil);
     floats<Round>(kRound);
     floats<Trunc>(kTrunc);
-    for (Function f : {kFloor, kCeil, kRound, kTrunc}) ints<Same>(f);
+    ints<Same>(kFloor);
+    ints<Same>(kCeil);
+    ints<Same>(kRound);
+    ints<Same>(kTrunc);
     floats<Sqrt>(kSqrt);
     floats<Exp>(kExp);
     floats<Log>(kLog);
