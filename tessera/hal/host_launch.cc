@@ -46,6 +46,7 @@ void call_entry(tessera_entry entry, const tessera_launch& launch, uint32_t firs
 }
 
 void fill_bytes(std::byte* to, uint64_t size_bytes, const tessera_fill_command& f) {
+  if (size_bytes == 0) return;
   if (f.pattern_bytes == 1) {
     std::memset(to, static_cast<int>(f.pattern & 0xff), size_bytes);
     return;

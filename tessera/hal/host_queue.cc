@@ -128,6 +128,7 @@ struct HostQueue::Pending {
   SubmissionCopy copy;
   uint64_t number;
   std::atomic<uint32_t> outstanding{0};
+  std::list<PendingPtr>::iterator place;            // in pending_
   std::vector<std::shared_ptr<HostTimeline>> held;  // waits, then signals
 };
 
@@ -174,7 +175,7 @@ Status HostQueue::submit(const tessera_submission& s, uint64_t* number) {
   settle(s, run_or_fail(s, id));
   std::unique_lock lock(mutex_);
   running_ = false;
-  if (!pending_.empty()) {
+  if (!empty()) {
     lock.unlock();
     wake();
   } else if (closed_) {
@@ -194,7 +195,7 @@ void HostQueue::defer(const tessera_submission& s, uint64_t number) {
   p->outstanding = s.wait_count + 1;
   {
     const std::lock_guard lock(mutex_);
-    pending_.push_back(p);
+    p->place = pending_.insert(pending_.end(), p);
   }
   for (uint32_t i = 0; i < s.wait_count; ++i)
     p->held[i]->notify(s.waits[i].value, [self = shared_from_this(), p](const FailurePtr&) {
@@ -204,19 +205,21 @@ void HostQueue::defer(const tessera_submission& s, uint64_t number) {
 }
 
 void HostQueue::wait_settled(const PendingPtr& p) {
-  if (p->outstanding.fetch_sub(1, std::memory_order_acq_rel) == 1) wake();
+  if (p->outstanding.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (!in_order()) {
+    const std::lock_guard lock(mutex_);
+    if (p->place != pending_.end()) ready_.splice(ready_.end(), pending_, p->place);
+  }
+  wake();
 }
 
 // The lock is held.
 HostQueue::PendingPtr HostQueue::take_runnable() {
-  const auto runnable = [](const PendingPtr& p) {
-    return p->outstanding.load(std::memory_order_acquire) == 0;
-  };
-  const auto end = in_order() && !pending_.empty() ? pending_.begin() + 1 : pending_.end();
-  const auto i = std::find_if(pending_.begin(), end, runnable);
-  if (i == end) return nullptr;
-  PendingPtr p = std::move(*i);
-  pending_.erase(i);
+  std::list<PendingPtr>& from = in_order() ? pending_ : ready_;
+  if (from.empty() || from.front()->outstanding.load(std::memory_order_acquire) != 0)
+    return nullptr;
+  PendingPtr p = std::move(from.front());
+  from.pop_front();
   return p;
 }
 
@@ -310,10 +313,12 @@ void HostQueue::recover() {
 }
 
 void HostQueue::abort(const FailurePtr& cause) {
-  std::deque<PendingPtr> dropped;
+  std::list<PendingPtr> dropped;
   {
     const std::lock_guard lock(mutex_);
+    for (const PendingPtr& p : pending_) p->place = pending_.end();
     dropped.swap(pending_);
+    dropped.splice(dropped.end(), ready_);
     if (in_order() && !failure_) failure_ = cause;
     has_failure_ = failure_ != nullptr;
   }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -89,6 +89,7 @@ class HostQueue : public std::enable_shared_from_this<HostQueue> {
   FailurePtr failed_wait(const tessera_submission& s) const;
   void defer(const tessera_submission& s, uint64_t number);
   void wait_settled(const PendingPtr& p);
+  bool empty() const { return pending_.empty() && ready_.empty(); }
   PendingPtr take_runnable();
   void wake();
   void drain();
@@ -109,7 +110,8 @@ class HostQueue : public std::enable_shared_from_this<HostQueue> {
   bool closed_ = false;
   FailurePtr failure_;  // of an in-order queue
   std::atomic<bool> has_failure_{false};
-  std::deque<PendingPtr> pending_;
+  std::list<PendingPtr> pending_;  // in the order of submission
+  std::list<PendingPtr> ready_;    // out of order: those whose waits settled, taken out of pending_
   std::thread thread_;
 };
 

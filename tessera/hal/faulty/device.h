@@ -1,8 +1,10 @@
 // The objects behind the handles of hal/faulty. Slabs and executables are the inner backend's own.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -13,6 +15,8 @@
 #include "tessera/hal/host_queue.h"
 
 namespace tessera::hal::faulty {
+
+using Clock = std::chrono::steady_clock;
 
 struct Wrapper {
   std::unique_ptr<Backend> inner;
@@ -81,7 +85,9 @@ class Queue {
   const bool in_order_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::unique_ptr<Held>> held_;
+  std::multimap<Clock::time_point, std::unique_ptr<Held>> held_;  // by when they may go
+  std::deque<std::unique_ptr<Held>> due_;
+  Clock::time_point last_due_{};
   bool passing_ = false;
   bool flushing_ = false;
   bool stop_ = false;

@@ -7,8 +7,6 @@
 namespace tessera::hal::faulty {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr const char* kInjected = "a failure injected by device faulty";
 
 int32_t fail_as_asked(void*, tessera_error* e) {
@@ -21,7 +19,7 @@ TimelinePtr& shared(const tessera_point& p) { return object_of<TimelinePtr>(p.ti
 
 // A submission on its way, with its timelines kept alive.
 struct Queue::Held {
-  Held(const tessera_submission& s, bool f, Clock::time_point d) : copy(s), fail(f), due(d) {
+  Held(const tessera_submission& s, bool f) : copy(s), fail(f) {
     for (uint32_t i = 0; i < s.wait_count; ++i) timelines.push_back(shared(s.waits[i]));
     for (uint32_t i = 0; i < s.signal_count; ++i) timelines.push_back(shared(s.signals[i]));
   }
@@ -40,7 +38,6 @@ struct Queue::Held {
 
   SubmissionCopy copy;
   bool fail;
-  Clock::time_point due;
   std::vector<TimelinePtr> timelines;  // waits, then signals
 };
 
@@ -70,14 +67,16 @@ Status Queue::submit(const tessera_submission& s, uint64_t* number) {
   TRY(status_from_c(device_.inner().device_status(device_.handle(), &e), e));
   const bool fail = device_.happens(device_.faults().failed_submission);
   if (!holds()) {
-    Held h(s, fail, {});
+    Held h(s, fail);
     std::vector<tessera_point> points;
     return forward(h.inner(points), fail, number);
   }
   if (number != nullptr) *number = 0;
-  auto h = std::make_unique<Held>(s, fail, Clock::now() + device_.delay());
+  auto h = std::make_unique<Held>(s, fail);
+  Clock::time_point due = Clock::now() + device_.delay();
   const std::lock_guard lock(mutex_);
-  held_.push_back(std::move(h));
+  if (in_order_) due = last_due_ = std::max(due, last_due_);
+  held_.emplace(due, std::move(h));
   changed_.notify_all();
   return {};
 }
@@ -112,26 +111,22 @@ void Queue::pass_on(const Held& h) {
 
 // One that may go now, or null after waiting for one. In-order queues keep their order.
 std::unique_ptr<Queue::Held> Queue::take_due(std::unique_lock<std::mutex>& lock) {
-  const auto now = Clock::now();
-  auto next = Clock::time_point::max();
-  std::vector<size_t> due;
-  for (size_t i = 0; i < held_.size() && !(in_order_ && i > 0); ++i) {
-    if (flushing_ || held_[i]->due <= now) due.push_back(i);
-    next = std::min(next, held_[i]->due);
-  }
-  if (due.empty()) {
-    held_.empty() ? changed_.wait(lock) : (void)changed_.wait_until(lock, next);
+  const auto end = flushing_ ? held_.end() : held_.upper_bound(Clock::now());
+  for (auto i = held_.begin(); i != end; i = held_.erase(i)) due_.push_back(std::move(i->second));
+  if (due_.empty()) {
+    held_.empty() ? changed_.wait(lock) : (void)changed_.wait_until(lock, held_.begin()->first);
     return nullptr;
   }
-  const size_t chosen = due[device_.faults().reorder ? device_.below(due.size()) : 0];
-  std::unique_ptr<Held> h = std::move(held_[chosen]);
-  held_.erase(held_.begin() + static_cast<ptrdiff_t>(chosen));
+  if (device_.faults().reorder && !in_order_)
+    std::swap(due_.front(), due_[device_.below(due_.size())]);
+  std::unique_ptr<Held> h = std::move(due_.front());
+  due_.pop_front();
   return h;
 }
 
 void Queue::serve() {
   std::unique_lock lock(mutex_);
-  while (!stop_ || !held_.empty()) {
+  while (!stop_) {
     const std::unique_ptr<Held> h = take_due(lock);
     if (h == nullptr) continue;
     passing_ = true;
@@ -148,7 +143,7 @@ void Queue::flush() {
   std::unique_lock lock(mutex_);
   flushing_ = true;
   changed_.notify_all();
-  changed_.wait(lock, [&] { return held_.empty() && !passing_; });
+  changed_.wait(lock, [&] { return held_.empty() && due_.empty() && !passing_; });
   flushing_ = false;
 }
 

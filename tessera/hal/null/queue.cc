@@ -15,6 +15,11 @@ std::byte* address(const tessera_slice& s) {
   return s.slab == nullptr ? nullptr : object_of<Slab>(s.slab).base + s.offset_bytes;
 }
 
+// Pointers may be null if there is nothing to move.
+void copy_bytes(void* to, const void* from, uint64_t size_bytes) {
+  if (size_bytes > 0) std::memcpy(to, from, size_bytes);
+}
+
 // A driver sets the kernel's arguments and starts it on its stream.
 Status launch(const tessera_command& c) {
   const tessera_launch_command& l = c.as.launch;
@@ -33,18 +38,18 @@ Status launch(const tessera_command& c) {
 
 // A driver copies on the device.
 Status copy(const tessera_command& c) {
-  std::memcpy(address(c.as.copy.target), address(c.as.copy.source), c.as.copy.source.size_bytes);
+  copy_bytes(address(c.as.copy.target), address(c.as.copy.source), c.as.copy.source.size_bytes);
   return {};
 }
 
 // A driver stages through pinned memory.
 Status upload(const tessera_command& c) {
-  std::memcpy(address(c.as.transfer.device), c.as.transfer.host, c.as.transfer.device.size_bytes);
+  copy_bytes(address(c.as.transfer.device), c.as.transfer.host, c.as.transfer.device.size_bytes);
   return {};
 }
 
 Status download(const tessera_command& c) {
-  std::memcpy(c.as.transfer.host, address(c.as.transfer.device), c.as.transfer.device.size_bytes);
+  copy_bytes(c.as.transfer.host, address(c.as.transfer.device), c.as.transfer.device.size_bytes);
   return {};
 }
 
