@@ -59,6 +59,9 @@ constexpr auto kFamilies = std::array{
     norm_composites,
     quantize_composites,
     activation_composites,
+    conv_composites,
+    pool_composites,
+    batch_norm_composites,
 };
 
 }  // namespace

@@ -81,6 +81,9 @@ struct Composite {
 std::span<const Composite> activation_composites();
 std::span<const Composite> norm_composites();
 std::span<const Composite> quantize_composites();
+std::span<const Composite> conv_composites();
+std::span<const Composite> pool_composites();
+std::span<const Composite> batch_norm_composites();
 const Composite* find_composite(std::string_view op);
 
 // A graph with the composite's inputs as inputs and its decomposition inside.

@@ -99,5 +99,8 @@ std::span<const OpDef> quantize_rows();
 std::span<const OpDef> sequence_rows();
 std::span<const OpDef> activation_rows();
 std::span<const OpDef> norm_rows();
+std::span<const OpDef> conv_rows();
+std::span<const OpDef> pool_rows();
+std::span<const OpDef> batch_norm_rows();
 
 }  // namespace tessera::op

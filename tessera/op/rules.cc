@@ -73,9 +73,9 @@ Result<std::vector<int>> normalize_axes(std::span<const int64_t> axes, int rank)
   return result;
 }
 
-Expr window_size(const Expr& size, int64_t pad_begin, int64_t pad_end, int64_t kernel, int64_t stride,
+Expr window_size(const Expr& size, int64_t pad_begin, int64_t pad_end, const Expr& kernel, int64_t stride,
                  int64_t dilation, bool ceil_mode) {
-  const Expr free = size + Expr(pad_begin) + Expr(pad_end) - Expr(dilation) * Expr(kernel - 1) - Expr(1);
+  const Expr free = size + Expr(pad_begin) + Expr(pad_end) - Expr(dilation) * (kernel - Expr(1)) - Expr(1);
   if (!ceil_mode) return floor_div(free, Expr(stride)) + Expr(1);
   // A last window must start inside the input or its left padding.
   const Expr windows = ceil_div(free, Expr(stride)) + Expr(1);

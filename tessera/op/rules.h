@@ -13,7 +13,7 @@ Result<int> normalize_axis(int64_t axis, int rank);
 // Sorted, unique, normalised; empty means all axes.
 Result<std::vector<int>> normalize_axes(std::span<const int64_t> axes, int rank);
 // ceil or floor of (size + padding - (dilation*(kernel-1)+1)) / stride, plus 1: the sliding-window size.
-Expr window_size(const Expr& size, int64_t pad_begin, int64_t pad_end, int64_t kernel, int64_t stride,
+Expr window_size(const Expr& size, int64_t pad_begin, int64_t pad_end, const Expr& kernel, int64_t stride,
                  int64_t dilation, bool ceil_mode);
 
 // The type that covers both: a size stays where they agree, else it is known only at run time.

@@ -18,6 +18,9 @@ constexpr auto kFamilies = std::array{
     sequence_rows,
     activation_rows,
     norm_rows,
+    conv_rows,
+    pool_rows,
+    batch_norm_rows,
 };
 
 std::vector<const OpDef*> sorted_rows() {

@@ -1,6 +1,7 @@
 #include "tessera/op/tensor.h"
 
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #include "tessera/base/element.h"
@@ -67,6 +68,13 @@ double Tensor::f64(int64_t i) const { return load_f64(dtype_, data_, i); }
 int64_t Tensor::i64(int64_t i) const { return load_i64(dtype_, data_, i); }
 void Tensor::set_f64(int64_t i, double v) { store_f64(dtype_, mutable_data(), i, v); }
 void Tensor::set_i64(int64_t i, int64_t v) { store_i64(dtype_, mutable_data(), i, v); }
+
+void Tensor::set_lowest(int64_t i) {
+  if (is_signed_int(dtype_))
+    set_i64(i, std::numeric_limits<int64_t>::min() >> (64 - bits_of(dtype_)));
+  else
+    set_f64(i, is_float(dtype_) ? -std::numeric_limits<double>::infinity() : 0);
+}
 
 Tensor Tensor::reshaped(Dims dims) const {
   Tensor t = *this;

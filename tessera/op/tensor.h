@@ -54,6 +54,7 @@ class Tensor {
   int64_t i64(int64_t i) const;       // floats truncate
   void set_f64(int64_t i, double v);  // ints: truncated toward zero, wrapped
   void set_i64(int64_t i, int64_t v); // ints: wrapped to the width
+  void set_lowest(int64_t i);         // -infinity, or the smallest integer
 
   // The same elements under other dims. @pre equal count
   Tensor reshaped(Dims dims) const;

@@ -26,6 +26,9 @@ const ConvertFn* find_converter(std::string_view domain, std::string_view op_typ
         sequence_converters,
         activation_converters,
         norm_converters,
+        conv_converters,
+        pool_converters,
+        batch_norm_converters,
     })
       for (const Converter& row : family()) map.emplace(std::pair(row.domain, row.op_type), row.convert);
     return map;

@@ -84,6 +84,9 @@ const Row* find(std::string_view op) {
         control_rows,
         quantize_rows,
         sequence_rows,
+        conv_rows,
+        pool_rows,
+        batch_norm_rows,
     })
       for (const Row& row : family()) map.emplace(row.op, &row);
     return map;

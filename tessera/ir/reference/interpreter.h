@@ -61,6 +61,9 @@ std::span<const Row> dot_rows();
 std::span<const Row> control_rows();
 std::span<const Row> quantize_rows();
 std::span<const Row> sequence_rows();
+std::span<const Row> conv_rows();
+std::span<const Row> pool_rows();
+std::span<const Row> batch_norm_rows();
 
 const Row* find(std::string_view op);
 

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "tessera/base/element.h"
+
 namespace tessera::ir::reference {
 
 void copy_element(const Tensor& from, int64_t source, Tensor& to, int64_t target) {
@@ -21,6 +23,12 @@ void copy_element(const Tensor& from, int64_t source, Tensor& to, int64_t target
   const int shift = static_cast<int>(target % per_byte) * bits;
   std::byte& slot = to.mutable_data()[target / per_byte];
   slot = static_cast<std::byte>((static_cast<int>(slot) & ~(mask << shift)) | (value << shift));
+}
+
+std::vector<double> to_doubles(const Tensor& t) {
+  std::vector<double> values(static_cast<size_t>(t.count()));
+  convert_elements(t.dtype(), t.data(), DType::kF64, values.data(), t.count());
+  return values;
 }
 
 }  // namespace tessera::ir::reference

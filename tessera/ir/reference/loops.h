@@ -12,6 +12,9 @@ using op::Index;
 // Copies element `source` of `from` to element `target` of `to`; any dtype (strings and packed ones included), equal on both.
 void copy_element(const Tensor& from, int64_t source, Tensor& to, int64_t target);
 
+// All elements (not complex, not strings) as doubles.
+std::vector<double> to_doubles(const Tensor& t);
+
 // One tensor as the only result.
 inline Result<std::vector<Value>> one(Tensor t) { return std::vector<Value>{Value(std::move(t))}; }
 

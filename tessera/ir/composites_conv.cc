@@ -1,0 +1,58 @@
+// Convolution as windows and dot. N, C: batch and channels; M: channels of the result; G: groups; o, k: windows and taps.
+#include "tessera/ir/builder.h"
+
+namespace tessera::ir {
+namespace {
+
+std::vector<int64_t> range(int64_t first, int64_t last) {
+  std::vector<int64_t> values;
+  for (int64_t i = first; i < last; ++i) values.push_back(i);
+  return values;
+}
+template <class... Parts>
+std::vector<int64_t> join(const Parts&... parts) {
+  std::vector<int64_t> all;
+  (all.insert(all.end(), parts.begin(), parts.end()), ...);
+  return all;
+}
+using Axes = std::vector<int64_t>;
+
+// The attributes that a composite shares with the window inside.
+op::Attrs window_part(const op::Attrs& attrs, const op::Ints& kernel) {
+  op::Attrs part{{"kernel", kernel}};
+  for (std::string_view name : {"strides", "dilations", "pads_begin", "pads_end", "ceil_mode", "auto_pad"})
+    if (const op::Attr* value = attrs.find(name)) part.set(name, *value);
+  return part;
+}
+
+// conv(x, w, bias?): a dot of the windows' taps and the weights, group by group. Only sizes of w need be known.
+std::vector<ValueId> conv(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in, int) {
+  if (!b.type(in[1]).is_static()) {
+    b.fail({Code::kUnimplemented, fmt::format("conv: no decomposition for weights of unknown size, {}", b.type(in[1]).str())});
+    return {kAbsent};
+  }
+  const op::Dims w = b.type(in[1]).dims();
+  const auto n = static_cast<int64_t>(w.size()) - 2;
+  const int64_t G = attrs.i("groups", 1), M = w[0];
+  int64_t K = w[1];  // taps of all channels of a group
+  for (int64_t i = 0; i < n; ++i) K *= w[static_cast<size_t>(i + 2)];
+  const Axes copy(static_cast<size_t>(n + 1), 0), ones(static_cast<size_t>(n - 1), 1);
+
+  ValueId x = b.op("window", {in[0]}, window_part(attrs, op::Ints(w.begin() + 2, w.end())));      // (N, C, o..., k...)
+  x = b.transpose(x, join(Axes{0}, range(2, n + 2), Axes{1}, range(n + 2, 2 * n + 2)));           // (N, o..., C, k...)
+  x = b.transpose(b.reshape(x, join(copy, Axes{G, K})), join(Axes{0, n + 1}, range(1, n + 1), Axes{n + 2}));  // (N, G, o..., K)
+  const ValueId weights = b.transpose(b.reshape(in[1], {G, M / G, K}), {0, 2, 1});                // (G, K, M/G)
+  ValueId y = b.op("dot", {x, b.reshape(weights, join(Axes{G}, ones, Axes{K, M / G}))});          // (N, G, o..., M/G)
+  y = b.transpose(y, join(Axes{0}, range(2, n + 2), Axes{1, n + 2}));                             // (N, o..., G, M/G)
+  y = b.transpose(b.reshape(y, join(copy, Axes{M})), join(Axes{0, n + 1}, range(1, n + 1)));      // (N, M, o...)
+  if (in.size() > 2 && in[2] != kAbsent) y = b.add(y, b.reshape(in[2], join(Axes{M}, Axes(static_cast<size_t>(n), 1))));
+  return {y};
+}
+
+constexpr Composite kRows[] = {{"conv", conv}};
+
+}  // namespace
+
+std::span<const Composite> conv_composites() { return kRows; }
+
+}  // namespace tessera::ir
