@@ -7,6 +7,7 @@
 
 namespace tessera::kernels::cpu {
 
+std::span<const Row> conv_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> elementwise_rows();
 

@@ -25,6 +25,7 @@ std::span<const Entry> isa_entries(Isa isa) {
 std::vector<Family> families(Isa isa) {
   return {
       {{}, isa_entries(isa)},
+      {conv_rows(), {}},
       {dot_rows(), {}},
       {elementwise_rows(), {}},
   };

@@ -7,6 +7,8 @@
   X(gemm)                      \
   X(gemv)                      \
   X(dot_plain)                 \
+  X(conv)                      \
+  X(depthwise)                 \
   X(elementwise)
 
 #define TESSERA_DECLARE_ENTRY(name) void name(const tessera_launch* launch, uint32_t first, uint32_t count);
