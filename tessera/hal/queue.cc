@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <memory>
 #include <vector>
 
 #include "tessera/hal/device.h"
@@ -32,61 +33,68 @@ class CPoints {
   std::vector<tessera_point> many_;
 };
 
-// A point of another device, seen here as a timeline of this one. Frees itself when it fired.
+// A point of another device, seen here as a timeline of this one that reaches 1. Shared by the
+// submit that makes it and the callback that it waits for.
 struct Bridge {
-  const tessera_backend* table;
-  tessera_timeline* local;
-  Point remote;
+  Bridge(const Device& here, const Point& there) : table(here.table()), remote(there) {}
+  ~Bridge() {
+    if (local != nullptr) table.timeline_destroy(local);
+  }
+  Bridge(const Bridge&) = delete;
+  Bridge& operator=(const Bridge&) = delete;
 
-  // `remote` passes: `local` reaches 1.
-  static void arrive(void* context, const tessera_failure* f) {
-    const std::unique_ptr<Bridge> b(static_cast<Bridge*>(context));
-    f ? b->table->timeline_fail(b->local, f, nullptr)
-      : b->table->timeline_signal(b->local, 1, nullptr);
-    b->table->timeline_destroy(b->local);
-  }
-  // `local` reaches 1: `remote` passes.
-  static void depart(void* context, const tessera_failure* f) {
-    const std::unique_ptr<Bridge> b(static_cast<Bridge*>(context));
-    const Point& r = b->remote;
-    const tessera_backend& t = r.device->table();
-    f ? t.timeline_fail(r.timeline, f, nullptr) : t.timeline_signal(r.timeline, r.value, nullptr);
-    b->table->timeline_destroy(b->local);
-  }
+  const tessera_backend& table;
+  const Point remote;
+  tessera_timeline* local = nullptr;
 };
+using BridgePtr = std::shared_ptr<Bridge>;
 
-Result<std::unique_ptr<Bridge>> bridge(const Device& here, const Point& remote) {
-  auto b = std::make_unique<Bridge>(Bridge{&here.table(), nullptr, remote});
+// `remote` passed or failed: so does `local`.
+void arrive(void* context, const tessera_failure* f) {
+  const std::unique_ptr<BridgePtr> b(static_cast<BridgePtr*>(context));
+  const tessera_backend& t = (*b)->table;
+  f ? t.timeline_fail((*b)->local, f, nullptr) : t.timeline_signal((*b)->local, 1, nullptr);
+}
+
+// `local` passed or failed: so does `remote`.
+void depart(void* context, const tessera_failure* f) {
+  const std::unique_ptr<BridgePtr> b(static_cast<BridgePtr*>(context));
+  const Point& r = (*b)->remote;
+  const tessera_backend& t = r.device->table();
+  f ? t.timeline_fail(r.timeline, f, nullptr) : t.timeline_signal(r.timeline, r.value, nullptr);
+}
+
+Result<BridgePtr> bridge(const Device& here, const Point& remote, bool incoming) {
+  auto b = std::make_shared<Bridge>(here, remote);
   ErrorSlot e;
-  TRY(status_from_c(here.table().timeline_create(here.handle(), 0, &b->local, &e), e));
+  TRY(status_from_c(b->table.timeline_create(here.handle(), 0, &b->local, &e), e));
+  const tessera_backend& t = incoming ? remote.device->table() : b->table;
+  tessera_timeline* const watched = incoming ? remote.timeline : b->local;
+  auto context = std::make_unique<BridgePtr>(b);
+  TRY(status_from_c(t.timeline_notify(watched, incoming ? remote.value : 1,
+                                      incoming ? arrive : depart, context.get(), &e),
+                    e));
+  (void)context.release();
   return b;
 }
 
-Status bridge_wait(const Device& here, const Point& remote, tessera_point* local) {
-  TRY_ASSIGN(std::unique_ptr<Bridge> b, bridge(here, remote));
-  *local = {b->local, 1};
-  ErrorSlot e;
-  const int32_t code = remote.device->table().timeline_notify(remote.timeline, remote.value,
-                                                              Bridge::arrive, b.get(), &e);
-  if (code == TESSERA_OK) {
-    (void)b.release();
-  } else {
-    here.table().timeline_destroy(b->local);
+// The points as `here` takes them; bridges to those of other devices are kept in `bridges`.
+Status localize(const Device& here, std::span<const Point> points, bool incoming,
+                tessera_point* out, std::vector<BridgePtr>& bridges) {
+  for (size_t i = 0; i < points.size(); ++i) {
+    out[i] = {points[i].timeline, points[i].value};
+    if (points[i].device == &here) continue;
+    TRY_ASSIGN(BridgePtr b, bridge(here, points[i], incoming));
+    out[i] = {b->local, 1};
+    bridges.push_back(std::move(b));
   }
-  return status_from_c(code, e);
+  return {};
 }
 
-Status bridge_signal(const Device& here, const Point& remote, tessera_point* local) {
-  TRY_ASSIGN(std::unique_ptr<Bridge> b, bridge(here, remote));
-  *local = {b->local, 1};
-  ErrorSlot e;
-  const int32_t code = here.table().timeline_notify(b->local, 1, Bridge::depart, b.get(), &e);
-  if (code == TESSERA_OK) {
-    (void)b.release();
-  } else {
-    here.table().timeline_destroy(b->local);
-  }
-  return status_from_c(code, e);
+void fail_timeline(const tessera_backend& t, tessera_timeline* timeline, const Error& e) {
+  const Failure cause{.code = e.code, .message = e.message};
+  const tessera_failure f = view(cause);
+  t.timeline_fail(timeline, &f, nullptr);
 }
 
 Status check_aligned(const DeviceInfo& info, const Slice& s) {
@@ -213,18 +221,12 @@ Status Queue::check(const Command& c) const {
 Result<uint64_t> Queue::submit(std::span<const Command> commands, std::span<const Point> waits,
                                std::span<const Point> signals) {
   uint64_t number = 0;
+  std::vector<BridgePtr> incoming, outgoing;
   const auto attempt = [&]() -> Status {
     for (const Command& c : commands) TRY(check(c));
     CPoints c_waits(waits.size()), c_signals(signals.size());
-    for (size_t i = 0; i < waits.size(); ++i) {
-      c_waits.data()[i] = {waits[i].timeline, waits[i].value};
-      if (waits[i].device != device_) TRY(bridge_wait(*device_, waits[i], &c_waits.data()[i]));
-    }
-    for (size_t i = 0; i < signals.size(); ++i) {
-      c_signals.data()[i] = {signals[i].timeline, signals[i].value};
-      if (signals[i].device != device_)
-        TRY(bridge_signal(*device_, signals[i], &c_signals.data()[i]));
-    }
+    TRY(localize(*device_, waits, true, c_waits.data(), incoming));
+    TRY(localize(*device_, signals, false, c_signals.data(), outgoing));
     const tessera_submission s = {.struct_size = sizeof s,
                                   .wait_count = static_cast<uint32_t>(waits.size()),
                                   .signal_count = static_cast<uint32_t>(signals.size()),
@@ -237,13 +239,11 @@ Result<uint64_t> Queue::submit(std::span<const Command> commands, std::span<cons
     ErrorSlot e;
     return status_from_c(owned_.table()->queue_submit(owned_.get(), &s, &number, &e), e);
   };
-  if (Status status = attempt(); !status) {
-    const Failure cause{.code = status.error().code, .message = status.error().message};
-    const tessera_failure f = view(cause);
-    for (const Point& p : signals) p.device->table().timeline_fail(p.timeline, &f, nullptr);
-    return error(std::move(status.error()));
-  }
-  return number;
+  Status status = attempt();
+  if (status) return number;
+  for (const Point& p : signals) fail_timeline(p.device->table(), p.timeline, status.error());
+  for (const BridgePtr& b : outgoing) fail_timeline(b->table, b->local, status.error());
+  return error(std::move(status.error()));
 }
 
 Status Queue::recover() {

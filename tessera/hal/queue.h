@@ -73,7 +73,8 @@ class Queue {
 
   // When all waits passed, the commands run in turn, then the signals fire; or all signals fail
   // with the first cause. An error means that nothing was submitted; the signals then fail with it.
-  // Points of other devices are legal. Returns the submission's number.
+  // Points of other devices are legal; they
+  // have passed or failed before either device is closed. Returns the submission's number.
   Result<uint64_t> submit(std::span<const Command> commands, std::span<const Point> waits,
                           std::span<const Point> signals);
   Result<uint64_t> submit(std::initializer_list<Command> commands,
