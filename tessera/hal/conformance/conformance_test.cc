@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
 #include <set>
 
 #include "tessera/hal/conformance/case.h"
@@ -22,26 +25,53 @@ Result<std::unique_ptr<Backend>> load_faulty_cpu() {
   return faulty::wrap(std::move(inner), {.seed = 11, .delayed_submission = 0.3, .reorder = true});
 }
 
+Result<std::unique_ptr<Backend>> load_null_plugin() {
+  return Backend::open(TESSERA_TEST_PLUGINS "/null.so");
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// A plugin from outside this repository: see README.md.
+std::optional<Subject> stranger() {
+  const std::string path = variable("TESSERA_CONFORMANCE_PLUGIN");
+  if (path.empty()) return std::nullopt;
+  ConformanceExecutables executables = host_conformance_executables();
+  if (const std::string format = variable("TESSERA_CONFORMANCE_FORMAT"); !format.empty()) {
+    std::ifstream file(variable("TESSERA_CONFORMANCE_EXECUTABLE"), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
+    executables = {.format = format, .bytes = {first, first + bytes.size()}};
+  }
+  return Subject{"plugin", [path] { return Backend::open(path); }, {}, executables};
+}
+
 // A new backend adds a line. What follows '-' tells variants of one backend, which share its
 // ledger, apart.
 std::vector<Subject> subjects() {
-  return {
+  std::vector<Subject> all = {
       {"null", load_null, {}, host_conformance_executables()},
+      {"null-plugin", load_null_plugin, {}, host_conformance_executables()},
       {"cpu-1", load_cpu, {{"threads", "1"}}, host_conformance_executables()},
       {"cpu-2", load_cpu, {{"threads", "2"}}, host_conformance_executables()},
       {"faulty-cpu-1", load_faulty_cpu, {{"threads", "1"}}, host_conformance_executables()},
       {"faulty-cpu-2", load_faulty_cpu, {{"threads", "2"}}, host_conformance_executables()},
   };
-}
-
-std::string source_dir() {
-  const char* dir = std::getenv("TESSERA_SOURCE_DIR");
-  return dir == nullptr ? "." : dir;
+  if (std::optional<Subject> s = stranger()) all.push_back(std::move(*s));
+  return all;
 }
 
 Result<Ledger> ledger_of(const Subject& subject) {
+  if (subject.name == "plugin") {
+    const std::string path = variable("TESSERA_CONFORMANCE_LEDGER");
+    return path.empty() ? Ledger() : read_ledger(path);
+  }
+  const std::string root = variable("TESSERA_SOURCE_DIR");
   const std::string backend = subject.name.substr(0, subject.name.find('-'));
-  return read_ledger(source_dir() + "/tessera/hal/" + backend + "/conformance.ledger");
+  return read_ledger((root.empty() ? "." : root) + "/tessera/hal/" + backend +
+                     "/conformance.ledger");
 }
 
 class CaseTest : public testing::Test {
