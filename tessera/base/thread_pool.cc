@@ -143,7 +143,7 @@ void ThreadPool::run(Body body, uint32_t grid, Split split) {
 
 void ThreadPool::take_chunks() {
   inside_grid = true;
-  for (uint64_t first; (first = next_.fetch_add(chunk_, std::memory_order_relaxed)) < grid_;)
+  for (uint64_t first = 0; (first = next_.fetch_add(chunk_, std::memory_order_relaxed)) < grid_;)
     body_.call(body_.context, static_cast<uint32_t>(first),
                static_cast<uint32_t>(std::min(chunk_, grid_ - first)));
   inside_grid = false;
