@@ -57,6 +57,7 @@ namespace {
 // The visible list of families.
 constexpr auto kFamilies = std::array{
     norm_composites,
+    move_composites,
     quantize_composites,
     activation_composites,
     conv_composites,

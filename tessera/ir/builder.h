@@ -80,6 +80,7 @@ struct Composite {
 // Families of composites; composites.cc lists them.
 std::span<const Composite> activation_composites();
 std::span<const Composite> norm_composites();
+std::span<const Composite> move_composites();
 std::span<const Composite> quantize_composites();
 std::span<const Composite> conv_composites();
 std::span<const Composite> pool_composites();

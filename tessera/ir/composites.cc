@@ -28,14 +28,19 @@ int64_t axis_of(Builder& b, ValueId x, int64_t axis) {
 
 ValueId index_along(Builder& b, ValueId x, int64_t axis) {
   if (!b.ok()) return kAbsent;
-  const std::optional<int64_t> size = b.type(x).dim(static_cast<int>(axis)).constant();
-  if (!size) {
-    b.fail({Code::kUnimplemented, "the size must be known"});
-    return kAbsent;
+  if (const auto size = b.type(x).dim(static_cast<int>(axis)).constant()) {
+    std::vector<int64_t> shape(static_cast<size_t>(b.rank(x)), 1);
+    shape[static_cast<size_t>(axis)] = *size;
+    return b.constant(op::Tensor::of_i64(range(0, *size)).reshaped(shape));
   }
-  std::vector<int64_t> shape(static_cast<size_t>(b.rank(x)), 1);
-  shape[static_cast<size_t>(axis)] = *size;
-  return b.constant(op::Tensor::of_i64(range(0, *size)).reshaped(shape));
+  std::vector<int64_t> others = range(0, b.rank(x));
+  others.erase(others.begin() + axis);
+  const ValueId count = count_up(b, b.dim(x, axis));
+  return others.empty() ? count : b.unsqueeze(count, others);
+}
+
+ValueId count_up(Builder& b, ValueId n) {
+  return b.op("range", {b.scalar(DType::kI64, 0), b.reshape(n, {}), b.scalar(DType::kI64, 1)});
 }
 
 ValueId mean(Builder& b, ValueId x, const std::vector<int64_t>& axes) {

@@ -16,6 +16,8 @@ ValueId widen(Builder& b, ValueId x);
 ValueId mean(Builder& b, ValueId x, const std::vector<int64_t>& axes);
 // 0, 1, ... along `axis` of x, i64, with size 1 elsewhere: broadcasts against x. @pre 0 <= axis < rank
 ValueId index_along(Builder& b, ValueId x, int64_t axis);
+// 0, 1, ..., n - 1, where n is one i64 element.
+ValueId count_up(Builder& b, ValueId n);
 // first, first + 1, ..., end - 1
 std::vector<int64_t> range(int64_t first, int64_t end);
 // `axis` of a value of known rank as [0, rank); an error is remembered.

@@ -92,6 +92,7 @@ std::span<const OpDef* const> all_ops();  // sorted by name
 std::span<const OpDef> elementwise_rows();
 std::span<const OpDef> shape_rows();
 std::span<const OpDef> move_rows();
+std::span<const OpDef> index_rows();
 std::span<const OpDef> reduce_rows();
 std::span<const OpDef> dot_rows();
 std::span<const OpDef> control_rows();

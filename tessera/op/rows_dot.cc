@@ -29,11 +29,23 @@ Flops dot_flops(const Attrs&, std::span<const Type* const> in, std::span<const T
   return Flops(2 * element_count(out[0].dims()).value_or(0) * (a.empty() ? 1 : a.back()));
 }
 
+// det(x): determinants of the matrices in the last two axes.
+Result<std::vector<Type>> det_rule(const InferContext& c) {
+  const Type& x = c.in(0);
+  if (!is_float(x.dtype)) return c.fail("needs floats, got {}", x.str());
+  if (!x.ranked()) return std::vector<Type>{x};
+  if (x.rank() < 2) return c.fail("needs matrices, got {}", x.str());
+  const Expr rows = x.dim(x.rank() - 2), columns = x.dim(x.rank() - 1);
+  if (rows.is_constant() && columns.is_constant() && !(rows == columns)) return c.fail("needs square matrices, got {}", x.str());
+  return std::vector<Type>{Type::tensor(x.dtype, Shape(x.shape->begin(), x.shape->end() - 2))};
+}
+
 }  // namespace
 
 std::span<const OpDef> dot_rows() {
   static const std::vector<OpDef> rows{
       {"dot", OpClass::kPrimitive, 2, 2, 1, 1, {{"accumulate", AttrKind::kDType}}, dot_rule, nullptr, dot_flops},
+      {"det", OpClass::kHost, 1, 1, 1, 1, {}, det_rule},
   };
   return rows;
 }

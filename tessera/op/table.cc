@@ -11,6 +11,7 @@ constexpr auto kFamilies = std::array{
     elementwise_rows,
     shape_rows,
     move_rows,
+    index_rows,
     reduce_rows,
     dot_rows,
     control_rows,

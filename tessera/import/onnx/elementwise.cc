@@ -1,5 +1,6 @@
 // Element-wise operators.
 #include "tessera/import/onnx/importer.h"
+#include "tessera/ir/composites.h"
 
 namespace tessera::import::onnx {
 namespace {
@@ -14,7 +15,7 @@ constexpr Direct kDirect[] = {
     {"Asin", "asin"}, {"Acos", "acos"}, {"Atan", "atan"},   {"Sinh", "sinh"},   {"Cosh", "cosh"},   {"Tanh", "tanh"},
     {"Asinh", "asinh"}, {"Acosh", "acosh"}, {"Atanh", "atanh"}, {"Erf", "erf"}, {"Not", "not"},     {"BitwiseNot", "bit_not"},
     {"IsNaN", "is_nan"}, {"Identity", "identity"},
-    {"Equal", "eq"},  {"Less", "lt"},   {"LessOrEqual", "le"}, {"Greater", "gt"}, {"GreaterOrEqual", "ge"},
+    {"LessOrEqual", "le"}, {"GreaterOrEqual", "ge"},
     {"BitwiseAnd", "bit_and"}, {"BitwiseOr", "bit_or"}, {"BitwiseXor", "bit_xor"}, {"Where", "select"},
 };
 
@@ -49,6 +50,55 @@ Status pow(NodeContext& c) { return binary(c, "pow"); }
 Status logical_and(NodeContext& c) { return binary(c, "and"); }
 Status logical_or(NodeContext& c) { return binary(c, "or"); }
 Status logical_xor(NodeContext& c) { return binary(c, "xor"); }
+Status equal(NodeContext& c) { return binary(c, "eq"); }
+Status less(NodeContext& c) { return binary(c, "lt"); }
+Status greater(NodeContext& c) { return binary(c, "gt"); }
+
+Status mod(NodeContext& c) {
+  const bool like_c = c.i("fmod", 0) != 0;
+  if (!like_c && is_float(c.type(0).dtype)) return c.fail("floats need fmod = 1");
+  return binary(c, like_c ? "rem" : "mod");
+}
+
+Status bit_shift(NodeContext& c) {
+  const std::string direction = c.s("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") return c.fail("unknown direction '{}'", direction);
+  return binary(c, direction == "LEFT" ? "shift_left" : "shift_right");
+}
+
+// Clip: the bounds are attributes before opset 11.
+Status clip(NodeContext& c) {
+  ir::Builder& b = c.b;
+  ValueId x = c.in(0), low = c.in(1), high = c.in(2);
+  if (c.opset < 11) {
+    if (c.has_attr("min")) low = b.scalar_like(x, c.f("min", 0));
+    if (c.has_attr("max")) high = b.scalar_like(x, c.f("max", 0));
+  }
+  if (low != kAbsent) x = b.max(x, low);
+  if (high != kAbsent) x = b.min(x, high);
+  c.out(0, x == c.in(0) ? b.op("identity", {x}) : x);
+  return {};
+}
+
+Status reciprocal(NodeContext& c) {
+  c.out(0, c.b.div(c.b.scalar_like(c.in(0), 1), c.in(0)));
+  return {};
+}
+
+// PRelu: x where it is not negative, else slope * x. Before opset 7, a list of slopes is one per channel (axis 1).
+Status prelu(NodeContext& c) {
+  ir::Builder& b = c.b;
+  if (c.input_count() != 2) return c.fail("has {} inputs, need 2", c.input_count());
+  const ValueId x = c.in(0);
+  ValueId slope = c.in(1);
+  if (c.opset < 7 && b.rank(slope) == 1 && b.rank(x) > 2) {
+    op::Ints trailing;
+    for (int64_t a = 1; a < b.rank(x) - 1; ++a) trailing.push_back(a);
+    slope = b.unsqueeze(slope, trailing);
+  }
+  c.out(0, b.select(b.op("lt", {x, b.scalar_like(x, 0)}), b.mul(slope, x), x));
+  return {};
+}
 
 // Sum, Max, Min, Mean of any number of inputs, each pair broadcast.
 Status fold(NodeContext& c, std::string_view op) {
@@ -61,6 +111,15 @@ Status fold(NodeContext& c, std::string_view op) {
 Status sum(NodeContext& c) { return fold(c, "add"); }
 Status max(NodeContext& c) { return fold(c, "max"); }
 Status min(NodeContext& c) { return fold(c, "min"); }
+
+Status mean(NodeContext& c) {
+  ir::Builder& b = c.b;
+  if (c.input_count() == 0) return c.fail("needs at least one input");
+  ValueId total = ir::widen(b, c.in(0));
+  for (size_t i = 1; i < c.input_count(); ++i) total = b.add(total, ir::widen(b, c.in(i)));
+  c.out(0, b.convert(b.div(total, b.scalar_like(total, static_cast<double>(c.input_count()))), c.type(0).dtype));
+  return {};
+}
 
 // Gemm = alpha A' B' + beta C
 Status gemm(NodeContext& c) {
@@ -91,7 +150,9 @@ std::vector<Converter> make_rows() {
   const Converter more[] = {
       {"", "Add", add}, {"", "Sub", sub}, {"", "Mul", mul}, {"", "Div", div}, {"", "Pow", pow},
       {"", "And", logical_and}, {"", "Or", logical_or}, {"", "Xor", logical_xor},
-      {"", "Sum", sum}, {"", "Max", max}, {"", "Min", min}, {"", "MatMul", matmul}, {"", "Gemm", gemm},
+      {"", "Sum", sum}, {"", "Mean", mean}, {"", "Equal", equal}, {"", "Less", less}, {"", "Greater", greater},
+      {"", "Mod", mod}, {"", "BitShift", bit_shift}, {"", "Clip", clip}, {"", "Reciprocal", reciprocal}, {"", "PRelu", prelu},
+      {"", "Max", max}, {"", "Min", min}, {"", "MatMul", matmul}, {"", "Gemm", gemm},
   };
   rows.insert(rows.end(), std::begin(more), std::end(more));
   return rows;

@@ -72,6 +72,9 @@ struct Converter {
 std::span<const Converter> elementwise_converters();
 std::span<const Converter> shape_converters();
 std::span<const Converter> move_converters();
+std::span<const Converter> index_converters();
+std::span<const Converter> reduce_converters();
+std::span<const Converter> einsum_converters();
 std::span<const Converter> constant_converters();
 std::span<const Converter> control_converters();
 std::span<const Converter> quantize_converters();

@@ -1,4 +1,6 @@
 // dot: matrix products with broadcast batches.
+#include <cmath>
+
 #include "tessera/ir/reference/loops.h"
 
 namespace tessera::ir::reference {
@@ -42,7 +44,38 @@ Result<std::vector<Value>> dot(const Call& call) {
   return one(std::move(y));
 }
 
-constexpr Row kRows[] = {{"dot", dot}};
+// By elimination with the largest pivot of each column.
+double determinant(std::vector<double> a, int64_t n) {
+  auto at = [&](int64_t i, int64_t j) -> double& { return a[static_cast<size_t>(i * n + j)]; };
+  double product = 1;
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t pivot = k;
+    for (int64_t i = k + 1; i < n; ++i)
+      if (std::fabs(at(i, k)) > std::fabs(at(pivot, k))) pivot = i;
+    if (at(pivot, k) == 0) return 0;
+    for (int64_t j = 0; j < n && pivot != k; ++j) std::swap(at(pivot, j), at(k, j));
+    product *= pivot == k ? at(k, k) : -at(k, k);
+    for (int64_t i = k + 1; i < n; ++i) {
+      const double factor = at(i, k) / at(k, k);
+      for (int64_t j = k; j < n; ++j) at(i, j) -= factor * at(k, j);
+    }
+  }
+  return product;
+}
+
+Result<std::vector<Value>> det(const Call& call) {
+  const Tensor& x = call.t(0);
+  TRY_ASSIGN(Tensor y, call.make(0));
+  const int64_t n = x.dims().back();
+  for (int64_t i = 0; i < y.count(); ++i) {
+    std::vector<double> a(static_cast<size_t>(n * n));
+    for (int64_t k = 0; k < n * n; ++k) a[static_cast<size_t>(k)] = x.f64(i * n * n + k);
+    y.set_f64(i, determinant(std::move(a), n));
+  }
+  return one(std::move(y));
+}
+
+constexpr Row kRows[] = {{"det", det}, {"dot", dot}};
 
 }  // namespace
 

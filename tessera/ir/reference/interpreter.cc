@@ -78,6 +78,8 @@ const Row* find(std::string_view op) {
         elementwise_rows,
         shape_rows,
         move_rows,
+        index_rows,
+        sort_rows,
         convert_rows,
         reduce_rows,
         dot_rows,

@@ -55,6 +55,8 @@ struct Row {
 std::span<const Row> elementwise_rows();
 std::span<const Row> shape_rows();
 std::span<const Row> move_rows();
+std::span<const Row> index_rows();
+std::span<const Row> sort_rows();
 std::span<const Row> convert_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> dot_rows();
