@@ -13,13 +13,16 @@ struct Kind {
   std::string_view name;
   double (*floats)(double, double);
   int64_t (*ints)(int64_t, int64_t);
+  int64_t (*uints)(int64_t, int64_t) = nullptr;  // of unsigned integers, where the order differs
 };
 
 constexpr Kind kKinds[] = {
     {"sum", [](double a, double b) { return a + b; }, [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }},
     {"prod", [](double a, double b) { return a * b; }, [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }},
-    {"max", [](double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b); }, [](int64_t a, int64_t b) { return std::max(a, b); }},
-    {"min", [](double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b); }, [](int64_t a, int64_t b) { return std::min(a, b); }},
+    {"max", [](double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b); }, [](int64_t a, int64_t b) { return std::max(a, b); },
+     [](int64_t a, int64_t b) { return static_cast<uint64_t>(a) < static_cast<uint64_t>(b) ? b : a; }},
+    {"min", [](double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b); }, [](int64_t a, int64_t b) { return std::min(a, b); },
+     [](int64_t a, int64_t b) { return static_cast<uint64_t>(b) < static_cast<uint64_t>(a) ? b : a; }},
     {"and", nullptr, [](int64_t a, int64_t b) { return int64_t{a && b}; }},
     {"or", nullptr, [](int64_t a, int64_t b) { return int64_t{a || b}; }},
 };
@@ -55,12 +58,13 @@ Result<std::vector<Value>> reduce(const Call& call) {
   // Sums are kept in double (or 64 bits) and rounded once.
   std::vector<double> wide(floats ? static_cast<size_t>(y.count()) : 0, float_identity(name));
   std::vector<int64_t> ints(floats ? 0 : static_cast<size_t>(y.count()), int_identity(name, x.dtype()));
+  const auto fold_ints = is_unsigned_int(x.dtype()) && kind->uints ? kind->uints : kind->ints;
   for (Index at(x.dims()); !at.done(); at.next()) {
     const size_t to = static_cast<size_t>(at.dot(strides));
     if (floats)
       wide[to] = kind->floats(wide[to], x.f64(at.linear()));
     else
-      ints[to] = kind->ints(ints[to], x.i64(at.linear()));
+      ints[to] = fold_ints(ints[to], x.i64(at.linear()));
   }
   for (int64_t i = 0; i < y.count(); ++i) {
     if (floats)

@@ -10,5 +10,8 @@ namespace tessera::kernels::cpu {
 std::span<const Row> conv_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> elementwise_rows();
+std::span<const Row> norm_rows();
+std::span<const Row> pool_rows();
+std::span<const Row> reduce_rows();
 
 }  // namespace tessera::kernels::cpu

@@ -28,6 +28,9 @@ std::vector<Family> families(Isa isa) {
       {conv_rows(), {}},
       {dot_rows(), {}},
       {elementwise_rows(), {}},
+      {norm_rows(), {}},
+      {pool_rows(), {}},
+      {reduce_rows(), {}},
   };
 }
 

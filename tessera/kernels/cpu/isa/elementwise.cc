@@ -20,6 +20,9 @@ void gather_run(const void* from, int64_t start, int64_t stride, int64_t count, 
   T* __restrict y = static_cast<T*>(to) + at;
   if (stride == 1) {
     for (int64_t i = 0; i < count; ++i) y[i] = x[i];
+  } else if (stride == 0) {
+    const T value = x[0];
+    for (int64_t i = 0; i < count; ++i) y[i] = value;
   } else {
     for (int64_t i = 0; i < count; ++i) y[i] = x[i * stride];
   }

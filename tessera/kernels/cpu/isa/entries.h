@@ -9,7 +9,13 @@
   X(dot_plain)                 \
   X(conv)                      \
   X(depthwise)                 \
-  X(elementwise)
+  X(elementwise)               \
+  X(reduce)                    \
+  X(pool)                      \
+  X(softmax)                   \
+  X(row_norm)                  \
+  X(batch_norm)                \
+  X(lrn)
 
 #define TESSERA_DECLARE_ENTRY(name) void name(const tessera_launch* launch, uint32_t first, uint32_t count);
 
