@@ -56,8 +56,9 @@ Result<nlohmann::json> describe(const op::Value& value, const std::string& name,
   return entry;
 }
 
-Result<nlohmann::json> run(const std::string& model_path, const std::string& test_set, const std::string& output_dir) {
+Result<nlohmann::json> run(const std::string& model_path, const std::string& test_set, const std::string& output_dir, const std::string& device) {
   session::LoadOptions options;
+  options.device = device;
   TRY_ASSIGN(auto model, session::Model::load(model_path, options));
   std::map<std::string, op::Value> inputs;
   for (size_t i = 0; i < model->inputs().size(); ++i) {
@@ -75,22 +76,24 @@ Result<nlohmann::json> run(const std::string& model_path, const std::string& tes
     TRY_ASSIGN(auto entry, describe(outputs[i], model->outputs()[i].name, output_dir));
     list.push_back(entry);
   }
-  return nlohmann::json{{"outputs", list}};
+  const session::Counters c = model->counters();
+  return nlohmann::json{{"outputs", list}, {"counters", {{"kernels", c.kernel_launches}, {"host", c.host_operators}, {"reference", c.reference_launches}}}};
 }
 
 }  // namespace
 
 int dispatch(const std::vector<std::string>& a) {
-  std::string test_set, output_dir = ".";
+  std::string test_set, output_dir = ".", device = "cpu";
   for (size_t i = 3; i + 1 < a.size(); ++i) {
     if (a[i] == "--test-set") test_set = a[i + 1];
     if (a[i] == "--output-dir") output_dir = a[i + 1];
+    if (a[i] == "--device") device = a[i + 1];
   }
   if (a.size() < 3 || a[1] != "run") {
     fmt::print(stderr, "usage: tessera run MODEL --test-set DIR --output-dir DIR\n");
     return 2;
   }
-  auto result = run(a[2], test_set, output_dir);
+  auto result = run(a[2], test_set, output_dir, device);
   if (!result) {
     fmt::print(stderr, "tessera: {}\n", result.error().message);
     return exit_code(result.error());

@@ -1,17 +1,39 @@
 #include "tessera/session/model.h"
 
 #include <algorithm>
+#include <mutex>
 
+#include "tessera/base/limits.h"
 #include "tessera/import/onnx/model.h"
 #include "tessera/ir/reference/interpreter.h"
+#include "tessera/passes/fold.h"
+#include "tessera/passes/schedule.h"
+#include "tessera/runtime/executor.h"
+#include "tessera/session/machine.h"
 
 namespace tessera::session {
 
 struct Model::Impl {
-  import::onnx::ImportedModel imported;
   LoadOptions options;
+  Bytes memory_limit;
+  import::onnx::ImportedModel imported;
   std::vector<Port> inputs, outputs;
+  std::shared_ptr<Machine> machine;  // null: the interpreter alone
+
+  mutable std::mutex mutex;
+  struct Planned {
+    std::shared_ptr<const plan::Plan> plan;
+    std::vector<std::unique_ptr<runtime::Executor>> idle;
+  };
+  std::vector<Planned> plans;
   Counters counters;
+  MemoryUse memory;
+
+  struct Lease {
+    size_t plan;
+    std::unique_ptr<runtime::Executor> executor;
+  };
+  Result<Lease> executor_for(const std::vector<op::Value>& values);
 };
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -19,36 +41,109 @@ Model::~Model() = default;
 
 namespace {
 
-template <class Impl>
-std::unique_ptr<Impl> prepare(import::onnx::ImportedModel imported, const LoadOptions& options) {
-  auto impl = std::make_unique<Impl>();
-  const ir::Graph& graph = imported.graph;
-  for (ir::ValueId id : graph.inputs) impl->inputs.push_back({graph.value(id).name, graph.type(id)});
-  for (size_t i = 0; i < graph.outputs.size(); ++i) impl->outputs.push_back({graph.output_names[i], graph.type(graph.outputs[i])});
-  impl->imported = std::move(imported);
-  impl->options = options;
-  return impl;
+import::onnx::ImportOptions import_options(const LoadOptions& options) { return {options.dims, options.shapes, ""}; }
+
+// Planning is deterministic and the interpreter bounded: folding takes no deadline, but must not take all memory.
+passes::Evaluate evaluator(Bytes memory_limit) {
+  return [memory_limit](const ir::Node& node, std::span<const op::Value* const> inputs) {
+    ir::reference::Options options;
+    options.memory_limit = memory_limit;
+    return ir::reference::evaluate(node, inputs, options);
+  };
 }
 
-import::onnx::ImportOptions import_options(const LoadOptions& options) { return {options.dims, options.shapes, ""}; }
+// Symbols that the inputs bind, for the first plan.
+bool all_sizes_known(const std::vector<Port>& inputs) {
+  return std::all_of(inputs.begin(), inputs.end(), [](const Port& p) { return !p.type.is_tensor() || p.type.is_static(); });
+}
 
 }  // namespace
 
+Result<std::unique_ptr<Model>> Model::make(import::onnx::ImportedModel imported, const LoadOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->imported = std::move(imported);
+  impl->options = options;
+  impl->memory_limit = options.memory_limit.value > 0 ? options.memory_limit : default_memory_limit();
+  ir::Graph& graph = impl->imported.graph;
+  for (ir::ValueId id : graph.inputs) impl->inputs.push_back({graph.value(id).name, graph.type(id)});
+  if (options.device != "reference") {
+    TRY_ASSIGN(impl->machine, Machine::open(options.device, options.threads, impl->memory_limit));
+    passes::fold(graph, evaluator(impl->memory_limit));
+  }
+  for (size_t i = 0; i < graph.outputs.size(); ++i) impl->outputs.push_back({graph.output_names[i], graph.type(graph.outputs[i])});
+  if (impl->machine && all_sizes_known(impl->inputs)) {
+    auto sources = impl->machine->runtime.sources;
+    TRY_ASSIGN(plan::Plan planned, passes::schedule(graph, sources, {.device = options.device, .bindings = {}, .reference_only = false}));
+    impl->plans.push_back({std::make_shared<const plan::Plan>(std::move(planned)), {}});
+    ++impl->counters.plans;
+  }
+  return std::unique_ptr<Model>(new Model(std::move(impl)));
+}
+
 Result<std::unique_ptr<Model>> Model::load(const std::string& path, const LoadOptions& options) {
   TRY_ASSIGN(auto imported, import::onnx::import_file(path, import_options(options)));
-  return std::unique_ptr<Model>(new Model(prepare<Impl>(std::move(imported), options)));
+  return make(std::move(imported), options);
 }
 
 Result<std::unique_ptr<Model>> Model::load_bytes(std::string_view bytes, std::shared_ptr<const void> keep, const LoadOptions& options) {
   TRY_ASSIGN(auto imported, import::onnx::import_model(bytes, std::move(keep), import_options(options)));
-  return std::unique_ptr<Model>(new Model(prepare<Impl>(std::move(imported), options)));
+  return make(std::move(imported), options);
 }
 
 const std::vector<Port>& Model::inputs() const { return impl_->inputs; }
 const std::vector<Port>& Model::outputs() const { return impl_->outputs; }
 const ir::Graph& Model::graph() const { return impl_->imported.graph; }
-Counters Model::counters() const { return impl_->counters; }
-MemoryUse Model::memory() const { return {}; }
+
+Counters Model::counters() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->counters;
+}
+
+MemoryUse Model::memory() const {
+  const std::lock_guard lock(impl_->mutex);
+  MemoryUse use = impl_->memory;
+  if (impl_->machine) use.weights = impl_->machine->runtime.weights->bytes();
+  return use;
+}
+
+std::shared_ptr<const plan::Plan> Model::plan() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->plans.empty() ? nullptr : impl_->plans.back().plan;
+}
+
+// An executor whose plan takes these sizes: an idle one, a new one, or a new plan.
+Result<Model::Impl::Lease> Model::Impl::executor_for(const std::vector<op::Value>& values) {
+  std::unique_lock lock(mutex);
+  for (size_t p = 0; p < plans.size(); ++p) {
+    std::unique_ptr<runtime::Executor> executor;
+    if (!plans[p].idle.empty()) {
+      executor = std::move(plans[p].idle.back());
+      plans[p].idle.pop_back();
+    } else {
+      executor = std::make_unique<runtime::Executor>(machine->runtime, plans[p].plan);
+    }
+    auto fits = executor->fits(values);
+    if (fits && *fits) return Lease{p, std::move(executor)};
+    plans[p].idle.push_back(std::move(executor));
+    if (!fits) return error(std::move(fits).error());
+  }
+  passes::ScheduleOptions schedule_options{.device = options.device, .bindings = {}, .reference_only = false};
+  std::vector<op::Dims> dims;
+  for (const op::Value& v : values) dims.push_back(v.is_tensor() ? v.tensor().dims() : op::Dims{});
+  plan::Region ports;
+  for (const Port& port : inputs) {
+    ports.inputs.push_back(static_cast<int>(ports.slots.size()));
+    plan::Slot slot;
+    slot.name = port.name;
+    slot.type = port.type;
+    ports.slots.push_back(std::move(slot));
+  }
+  TRY_ASSIGN(schedule_options.bindings, runtime::bind_inputs(ports, dims, {}));
+  TRY_ASSIGN(plan::Plan planned, passes::schedule(imported.graph, machine->runtime.sources, schedule_options));
+  plans.push_back({std::make_shared<const plan::Plan>(std::move(planned)), {}});
+  ++counters.plans;
+  return Lease{plans.size() - 1, std::make_unique<runtime::Executor>(machine->runtime, plans.back().plan)};
+}
 
 Result<std::vector<op::Value>> Model::run(const std::map<std::string, op::Value>& inputs, const RunOptions& options) {
   std::vector<op::Value> values;
@@ -61,14 +156,27 @@ Result<std::vector<op::Value>> Model::run(const std::map<std::string, op::Value>
   for (const auto& [name, value] : inputs)
     if (std::none_of(impl_->inputs.begin(), impl_->inputs.end(), [&, n = std::string_view(name)](auto& p) { return p.name == n; }))
       return error(Code::kInvalidArgument, "the model has no input '{}'", name);
-  ir::reference::Options reference;
-  if (impl_->options.memory_limit.value > 0) reference.memory_limit = impl_->options.memory_limit;
-  reference.deadline = options.deadline;
-  if (options.observe)
-    reference.observe = [&](const ir::Graph& graph, ir::ValueId id, const op::Value& value) {
-      if (!graph.value(id).name.empty()) options.observe(graph.value(id).name, value);
-    };
-  return ir::reference::run(graph(), values, reference);
+  if (!impl_->machine) {
+    ir::reference::Options reference;
+    reference.memory_limit = impl_->memory_limit;
+    reference.deadline = options.deadline;
+    if (options.observe)
+      reference.observe = [&](const ir::Graph& graph, ir::ValueId id, const op::Value& value) {
+        if (!graph.value(id).name.empty()) options.observe(graph.value(id).name, value);
+      };
+    return ir::reference::run(graph(), values, reference);
+  }
+  TRY_ASSIGN(Impl::Lease lease, impl_->executor_for(values));
+  auto result = lease.executor->run(values, {options.deadline, impl_->memory_limit, options.observe});
+  const runtime::Counters& c = lease.executor->counters();
+  const std::lock_guard lock(impl_->mutex);
+  impl_->counters.kernel_launches = c.launches;
+  impl_->counters.host_operators = c.host_operators;
+  impl_->counters.reference_launches = c.reference;
+  impl_->memory.peak = std::max(impl_->memory.peak, c.peak);
+  impl_->memory.live = std::max(impl_->memory.live, c.live);
+  impl_->plans[lease.plan].idle.push_back(std::move(lease.executor));
+  return result;
 }
 
 }  // namespace tessera::session

@@ -14,6 +14,11 @@
 #include "tessera/base/units.h"
 #include "tessera/ir/graph.h"
 #include "tessera/op/tensor.h"
+#include "tessera/plan/plan.h"
+
+namespace tessera::import::onnx {
+struct ImportedModel;
+}
 
 namespace tessera::session {
 
@@ -67,9 +72,12 @@ class Model {
 
   Counters counters() const;
   MemoryUse memory() const;
+  // The latest plan; null before the first run of a model with open sizes, and on "reference".
+  std::shared_ptr<const plan::Plan> plan() const;
 
  private:
   struct Impl;
+  static Result<std::unique_ptr<Model>> make(import::onnx::ImportedModel imported, const LoadOptions& options);
   explicit Model(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

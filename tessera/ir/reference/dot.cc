@@ -12,8 +12,11 @@ Result<std::vector<Value>> dot(const Call& call) {
   TRY_ASSIGN(Tensor y, call.make(0));
   const Dims da = a.rank() == 1 ? Dims{1, a.dim(0)} : a.dims();  // (..., M, K)
   const Dims db = b.rank() == 1 ? Dims{b.dim(0), 1} : b.dims();  // (..., K, N)
-  const int64_t M = da[da.size() - 2], K = da.back(), N = db.back();
-  if (db[db.size() - 2] != K) return call.fail("inner sizes differ: {} and {}", K, db[db.size() - 2]);
+  const bool ta = call.attrs().i("transpose_a") != 0, tb = call.attrs().i("transpose_b") != 0;
+  const int64_t M = ta ? da.back() : da[da.size() - 2], K = ta ? da[da.size() - 2] : da.back();
+  const int64_t N = tb ? db[db.size() - 2] : db.back(), K_b = tb ? db.back() : db[db.size() - 2];
+  if (K_b != K) return call.fail("inner sizes differ: {} and {}", K, K_b);
+  const int64_t a_m = ta ? 1 : K, a_k = ta ? M : 1, b_k = tb ? 1 : N, b_n = tb ? K : 1;
   const int64_t batches = y.count() == 0 ? 0 : y.count() / (M * N);
   const Dims batch_a(da.begin(), da.end() - 2), batch_b(db.begin(), db.end() - 2);
   Dims batch = batch_a.size() > batch_b.size() ? batch_a : batch_b;
@@ -31,12 +34,12 @@ Result<std::vector<Value>> dot(const Call& call) {
       for (int64_t n = 0; n < N; ++n) {
         if (floats) {
           double sum = 0;
-          for (int64_t k = 0; k < K; ++k) sum += a.f64(a0 + m * K + k) * b.f64(b0 + k * N + n);
+          for (int64_t k = 0; k < K; ++k) sum += a.f64(a0 + m * a_m + k * a_k) * b.f64(b0 + k * b_k + n * b_n);
           y.set_f64(y0 + m * N + n, sum);
         } else {
           uint64_t sum = 0;
           for (int64_t k = 0; k < K; ++k)
-            sum += static_cast<uint64_t>(a.i64(a0 + m * K + k)) * static_cast<uint64_t>(b.i64(b0 + k * N + n));
+            sum += static_cast<uint64_t>(a.i64(a0 + m * a_m + k * a_k)) * static_cast<uint64_t>(b.i64(b0 + k * b_k + n * b_n));
           y.set_i64(y0 + m * N + n, static_cast<int64_t>(sum));
         }
       }

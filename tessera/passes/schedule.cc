@@ -1,0 +1,307 @@
+#include "tessera/passes/schedule.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace tessera::passes {
+namespace {
+
+using plan::Instruction;
+using plan::kNone;
+using plan::Slot;
+using plan::Storage;
+using Kind = plan::Instruction::Kind;
+
+bool is_view(const op::OpDef& op) {
+  return op.name == "reshape" || op.name == "identity" || op.name == "unsqueeze" || op.name == "squeeze" || op.name == "flatten";
+}
+
+bool follows_from_sizes(const ir::ValueInfo& value) {
+  return value.contents && !value.constant && value.type.is_tensor() && value.type.ranked() && value.type.rank() <= 1;
+}
+
+bool on_host(const op::Type& type) { return !type.is_tensor() || type.dtype == DType::kString; }
+
+class Scheduler {
+ public:
+  Scheduler(plan::Plan& plan, std::span<const op::ClaimSource* const> sources, const ScheduleOptions& options)
+      : plan_(plan), sources_(sources), options_(options) {}
+
+  Result<plan::Region> region(const ir::Graph& graph, std::set<std::string> known) {
+    plan::Region region;
+    region.name = graph.name;
+    Context c{graph, region, std::vector<int>(graph.values.size(), kNone), std::move(known), {}};
+    for (ir::ValueId id : graph.inputs) {
+      const ir::ValueInfo& info = graph.value(id);
+      region.inputs.push_back(add_slot(c, id, on_host(info.type) ? Storage::kHost : Storage::kInput));
+      learn(c, info.type);
+    }
+    c.entry = c.known;
+    const std::vector<bool> needed = needed_nodes(graph);
+    for (size_t n = 0; n < graph.nodes.size(); ++n)
+      if (needed[n]) TRY(node(c, graph.nodes[n]));
+    for (ir::ValueId id : graph.outputs) {
+      TRY_ASSIGN(int slot, operand(c, id));
+      region.outputs.push_back(slot);
+    }
+    finish(region);
+    return region;
+  }
+
+ private:
+  struct Context {
+    const ir::Graph& graph;
+    plan::Region& region;
+    std::vector<int> slot_of;     // by value
+    std::set<std::string> known;  // symbols bound so far
+    std::set<std::string> entry;  // those that the region's inputs bind
+  };
+
+  // Every symbol that is a whole size gets its value here.
+  static std::vector<std::string> learn(Context& c, const op::Type& type) {
+    std::vector<std::string> learned;
+    if (type.ranked())
+      for (const op::Expr& d : *type.shape)
+        if (auto name = d.as_symbol(); name && c.known.insert(*name).second) learned.push_back(*name);
+    return learned;
+  }
+
+  static bool sizes_known(const std::set<std::string>& symbols, const op::Type& type) {
+    if (!type.ranked()) return false;
+    for (const op::Expr& d : *type.shape)
+      for (const std::string& s : d.symbols())
+        if (!symbols.count(s)) return false;
+    return true;
+  }
+
+  // The slab is laid out when the region is entered.
+  static Storage storage_of(const Context& c, const op::Type& type) {
+    return on_host(type) ? Storage::kHost : sizes_known(c.entry, type) ? Storage::kSlab : Storage::kHeap;
+  }
+
+  static std::vector<bool> needed_nodes(const ir::Graph& graph) {
+    std::vector<bool> needed(graph.nodes.size()), wanted(graph.values.size());
+    for (ir::ValueId id : graph.outputs) wanted[static_cast<size_t>(id)] = true;
+    for (size_t n = graph.nodes.size(); n-- > 0;) {
+      const ir::Node& node = graph.nodes[n];
+      for (ir::ValueId id : node.outputs) needed[n] = needed[n] || (id != ir::kAbsent && wanted[static_cast<size_t>(id)]);
+      if (!needed[n] || (node.outputs.size() == 1 && follows_from_sizes(graph.value(node.outputs[0])))) continue;
+      for (ir::ValueId id : node.inputs)
+        if (id != ir::kAbsent) wanted[static_cast<size_t>(id)] = true;
+    }
+    return needed;
+  }
+
+  int add_slot(Context& c, ir::ValueId id, Storage storage) {
+    const ir::ValueInfo& info = c.graph.value(id);
+    Slot slot;
+    slot.name = info.name;
+    slot.type = info.type;
+    slot.storage = storage;
+    slot.contents = info.contents;
+    c.region.slots.push_back(std::move(slot));
+    return c.slot_of[static_cast<size_t>(id)] = static_cast<int>(c.region.slots.size()) - 1;
+  }
+
+  // The slot of a value that exists; constants get theirs when first used.
+  Result<int> operand(Context& c, ir::ValueId id) {
+    if (id == ir::kAbsent) return kNone;
+    int& slot = c.slot_of[static_cast<size_t>(id)];
+    if (slot != kNone) return slot;
+    const ir::ValueInfo& info = c.graph.value(id);
+    if (!info.constant) return error(Code::kInternal, "value '{}' ({}) is not planned", info.name, id);
+    slot = add_slot(c, id, Storage::kConstant);
+    c.region.slots[static_cast<size_t>(slot)].constant = constant(*info.constant, info.name);
+    return slot;
+  }
+
+  int constant(const op::Tensor& tensor, const std::string& name) {
+    const auto key = std::pair<const void*, std::string>(tensor.dtype() == DType::kString ? static_cast<const void*>(&tensor.text()) : tensor.data(), tensor.type().str());
+    auto [found, fresh] = constants_.emplace(key, static_cast<int>(plan_.constants.size()));
+    if (fresh || tensor.count() == 0) {
+      found->second = static_cast<int>(plan_.constants.size());
+      plan_.constants.push_back({name, tensor});
+    }
+    return found->second;
+  }
+
+  Status node(Context& c, const ir::Node& n) {
+    if (n.outputs.size() == 1 && follows_from_sizes(c.graph.value(n.outputs[0])) && contents_known(c, c.graph.value(n.outputs[0]))) {
+      Instruction i;
+      i.kind = Kind::kSizes;
+      i.op = n.op;
+      i.origin = n.origin;
+      i.out = {add_slot(c, n.outputs[0], storage_of(c, c.graph.type(n.outputs[0])))};
+      c.region.body.push_back(std::move(i));
+      return {};
+    }
+    Instruction i;
+    i.op = n.op;
+    i.attrs = n.attrs;
+    i.origin = n.origin;
+    for (ir::ValueId id : n.inputs) {
+      TRY_ASSIGN(int slot, operand(c, id));
+      i.in.push_back(slot);
+    }
+    if (!options_.reference_only && is_view(*n.op) && alias(c, n, i)) return {};
+
+    bool device = true;
+    for (int id : i.in) device = device && (id == kNone || !on_host(c.region.slots[static_cast<size_t>(id)].type));
+    for (ir::ValueId id : n.outputs) {
+      if (id == ir::kAbsent) {
+        i.out.push_back(kNone);
+        continue;
+      }
+      const op::Type& type = c.graph.type(id);
+      const bool known = sizes_known(c.known, type);
+      device = device && !on_host(type) && known;
+      i.out.push_back(add_slot(c, id, storage_of(c, type)));
+    }
+    i.symbols = symbols_of(c, i);
+    if (!n.bodies.empty() && control(n)) {
+      i.kind = n.op->name == "if" ? Kind::kBranch : n.op->name == "loop" ? Kind::kLoop : Kind::kScan;
+      for (int id : i.out)
+        if (id != kNone && c.region.slots[static_cast<size_t>(id)].storage == Storage::kSlab)
+          c.region.slots[static_cast<size_t>(id)].storage = Storage::kHeap;
+      for (const ir::Graph& body : n.bodies) {
+        TRY_ASSIGN(plan::Region r, region(body, c.known));
+        i.regions.push_back(std::move(r));
+      }
+    } else {
+      TRY(choose(c, i, device));
+    }
+    c.region.body.push_back(std::move(i));
+    bind(c, n);
+    return {};
+  }
+
+  static bool control(const ir::Node& n) { return n.op->name == "if" || n.op->name == "loop" || n.op->name == "scan"; }
+
+  static bool contents_known(const Context& c, const ir::ValueInfo& info) {
+    for (const op::Expr& e : *info.contents)
+      for (const std::string& s : e.symbols())
+        if (!c.known.count(s)) return false;
+    return sizes_known(c.known, info.type);
+  }
+
+  bool alias(Context& c, const ir::Node& n, const Instruction& i) {
+    const op::Type& type = c.graph.type(n.outputs[0]);
+    const Slot& source = c.region.slots[static_cast<size_t>(i.in[0])];
+    if (on_host(type) || !sizes_known(c.known, type) || source.storage == Storage::kHost) return false;
+    const int root = source.alias == kNone ? i.in[0] : source.alias;
+    const int slot = add_slot(c, n.outputs[0], Storage::kAlias);
+    c.region.slots[static_cast<size_t>(slot)].alias = root;
+    return true;
+  }
+
+  static std::vector<std::string> symbols_of(const Context& c, const Instruction& i) {
+    std::set<std::string> names;
+    for (const std::vector<int>* side : {&i.in, &i.out})
+      for (int id : *side) {
+        if (id == kNone) continue;
+        const Slot& slot = c.region.slots[static_cast<size_t>(id)];
+        auto add = [&](const std::vector<op::Expr>& list) {
+          for (const op::Expr& e : list)
+            for (std::string& s : e.symbols()) names.insert(std::move(s));
+        };
+        if (slot.type.ranked()) add(*slot.type.shape);
+        if (slot.contents) add(*slot.contents);
+      }
+    return {names.begin(), names.end()};
+  }
+
+  // A kernel for these sizes, or the host with the reasons of those that refused.
+  Status choose(Context& c, Instruction& i, bool device) {
+    i.kind = Kind::kHost;
+    if (i.op->kind == op::OpClass::kHost) {
+      i.reason = "a host operator";
+      return {};
+    }
+    if (options_.reference_only) {
+      i.reason = "the reference was asked for";
+      return {};
+    }
+    if (!device) {
+      i.reason = "its sizes are known only when it has run";
+      return {};
+    }
+    op::Bindings bindings = options_.bindings;
+    for (const std::string& s : i.symbols) bindings.emplace(s, 1);  // not yet known: decided as if 1, checked when bound
+    auto problem = plan::problem_of(plan_, c.region, i, bindings);
+    if (!problem) return error(std::move(problem).error().at(i.origin.empty() ? std::string(i.op->name) : fmt::format("op '{}'", i.origin[0])));
+    const op::Claim* best = nullptr;
+    std::vector<std::vector<op::Claim>> claims;
+    for (const op::ClaimSource* source : sources_) claims.push_back(source->probe(*problem));
+    for (const auto& list : claims)
+      for (const op::Claim& claim : list) {
+        if (claim.supported() && (!best || claim.cost < best->cost)) best = &claim;
+        if (!claim.supported()) i.reason += (i.reason.empty() ? "" : "; ") + claim.kernel + ": " + claim.refusal;
+      }
+    if (!best) {
+      if (i.reason.empty()) i.reason = "no kernel for this operator";
+      return {};
+    }
+    i.kind = Kind::kLaunch;
+    i.kernel = best->kernel;
+    i.reason.clear();
+    return {};
+  }
+
+  void bind(Context& c, const ir::Node& n) {
+    for (ir::ValueId id : n.outputs) {
+      if (id == ir::kAbsent) continue;
+      std::vector<std::string> learned = learn(c, c.graph.type(id));
+      if (learned.empty()) continue;
+      Instruction i;
+      i.kind = Kind::kBind;
+      i.in = {c.slot_of[static_cast<size_t>(id)]};
+      i.symbols = std::move(learned);
+      c.region.body.push_back(std::move(i));
+    }
+  }
+
+  // Lifetimes; outputs leave the region, so they are not in its slab.
+  static void finish(plan::Region& region) {
+    auto root = [&](int id) -> Slot& {
+      Slot& slot = region.slots[static_cast<size_t>(id)];
+      return slot.alias == kNone ? slot : region.slots[static_cast<size_t>(slot.alias)];
+    };
+    for (int n = 0; n < static_cast<int>(region.body.size()); ++n) {
+      for (int id : region.body[static_cast<size_t>(n)].out)
+        if (id != kNone) root(id).first = root(id).last = n;
+      for (int id : region.body[static_cast<size_t>(n)].in)
+        if (id != kNone) root(id).last = std::max(root(id).last, n);
+    }
+    // Written without waiting for what is still under way: these share their bytes with nobody.
+    for (const Instruction& i : region.body)
+      if (i.kind == Kind::kSizes) {
+        root(i.out[0]).first = 0;
+        root(i.out[0]).last = std::max(0, static_cast<int>(region.body.size()) - 1);
+      }
+    for (int id : region.outputs) {
+      Slot& slot = root(id);
+      slot.last = std::max(0, static_cast<int>(region.body.size()) - 1);
+      if (slot.storage == Storage::kSlab) slot.storage = Storage::kHeap;
+    }
+  }
+
+  plan::Plan& plan_;
+  std::span<const op::ClaimSource* const> sources_;
+  const ScheduleOptions& options_;
+  std::map<std::pair<const void*, std::string>, int> constants_;
+};
+
+}  // namespace
+
+Result<plan::Plan> schedule(const ir::Graph& graph, std::span<const op::ClaimSource* const> sources, const ScheduleOptions& options) {
+  plan::Plan result;
+  result.device = options.device;
+  result.planned_for = options.bindings;
+  std::set<std::string> known;
+  TRY_ASSIGN(result.main, Scheduler(result, sources, options).region(graph, std::move(known)));
+  TRY(plan::verify(result));
+  return result;
+}
+
+}  // namespace tessera::passes

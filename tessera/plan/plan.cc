@@ -1,0 +1,216 @@
+#include "tessera/plan/plan.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+namespace tessera::plan {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+using Json = nlohmann::ordered_json;
+
+int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+Json json_of(const Region& region) {
+  Json slots = Json::array();
+  for (const Slot& slot : region.slots) {
+    Json j{{"name", slot.name}, {"type", slot.type.str()}, {"storage", name_of(slot.storage)}, {"first", slot.first}, {"last", slot.last}};
+    if (slot.alias != kNone) j["alias"] = slot.alias;
+    if (slot.constant != kNone) j["constant"] = slot.constant;
+    slots.push_back(std::move(j));
+  }
+  Json body = Json::array();
+  for (const Instruction& i : region.body) {
+    Json j{{"kind", name_of(i.kind)}};
+    if (i.op) j["op"] = i.op->name;
+    if (!i.kernel.empty()) j["kernel"] = i.kernel;
+    if (!i.reason.empty()) j["reason"] = i.reason;
+    j["in"] = i.in;
+    j["out"] = i.out;
+    if (!i.origin.empty()) j["origin"] = i.origin;
+    if (!i.symbols.empty()) j["symbols"] = i.symbols;
+    if (!i.regions.empty()) {
+      j["regions"] = Json::array();
+      for (const Region& r : i.regions) j["regions"].push_back(json_of(r));
+    }
+    body.push_back(std::move(j));
+  }
+  return {{"name", region.name}, {"inputs", region.inputs}, {"outputs", region.outputs}, {"slots", std::move(slots)}, {"body", std::move(body)}};
+}
+
+void count_in(const Region& region, Plan::Count& count) {
+  for (const Instruction& i : region.body) {
+    if (i.kind == Instruction::Kind::kLaunch) ++count.launches;
+    if (i.kind == Instruction::Kind::kHost) ++(i.op->kind == op::OpClass::kHost ? count.host_operators : count.reference);
+    for (const Region& r : i.regions) count_in(r, count);
+  }
+}
+
+Status verify_region(const Plan& plan, const Region& region) {
+  auto bad = [&](size_t at, std::string_view what) { return error(Code::kInternal, "plan: region '{}', instruction {}: {}", region.name, at, what); };
+  const int slots = static_cast<int>(region.slots.size());
+  std::vector<bool> written(region.slots.size());
+  auto root = [&](int id) { return region.slots[static_cast<size_t>(id)].alias == kNone ? id : region.slots[static_cast<size_t>(id)].alias; };
+  for (size_t s = 0; s < region.slots.size(); ++s) {
+    const Slot& slot = region.slots[s];
+    if ((slot.storage == Storage::kAlias) != (slot.alias != kNone)) return bad(0, "an alias without a slot behind it, or the reverse");
+    if (slot.alias != kNone && (slot.alias < 0 || slot.alias >= slots || region.slots[static_cast<size_t>(slot.alias)].alias != kNone))
+      return bad(0, "an alias of an alias, or out of range");
+    if (slot.storage == Storage::kConstant && (slot.constant < 0 || slot.constant >= static_cast<int>(plan.constants.size())))
+      return bad(0, "a constant out of range");
+    written[s] = slot.storage == Storage::kConstant;
+  }
+  for (int id : region.inputs) {
+    if (id < 0 || id >= slots) return bad(0, "an input out of range");
+    written[static_cast<size_t>(id)] = true;
+  }
+  for (size_t n = 0; n < region.body.size(); ++n) {
+    const Instruction& i = region.body[n];
+    for (int id : i.in) {
+      if (id == kNone) continue;
+      if (id < 0 || id >= slots) return bad(n, "an operand out of range");
+      const Slot& slot = region.slots[static_cast<size_t>(root(id))];
+      if (!written[static_cast<size_t>(root(id))]) return bad(n, "reads a slot before it is written");
+      if (slot.storage == Storage::kSlab && (static_cast<int>(n) < slot.first || static_cast<int>(n) > slot.last)) return bad(n, "reads a slot after its life");
+    }
+    for (int id : i.out) {
+      if (id == kNone) continue;
+      if (id < 0 || id >= slots) return bad(n, "a result out of range");
+      written[static_cast<size_t>(root(id))] = true;
+    }
+    for (const Region& r : i.regions) TRY(verify_region(plan, r));
+  }
+  for (int id : region.outputs)
+    if (id < 0 || id >= slots || !written[static_cast<size_t>(root(id))]) return bad(region.body.size(), "an output is not written");
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(Storage storage) {
+  constexpr std::string_view kNames[] = {"input", "constant", "slab", "heap", "host", "alias"};
+  return kNames[static_cast<size_t>(storage)];
+}
+std::string_view name_of(Instruction::Kind kind) {
+  constexpr std::string_view kNames[] = {"launch", "host", "sizes", "bind", "branch", "loop", "scan"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+Plan::Count Plan::count() const {
+  Count c;
+  count_in(main, c);
+  return c;
+}
+
+std::string to_json(const Plan& plan, int indent) {
+  const Plan::Count count = plan.count();
+  Json constants = Json::array();
+  for (const Constant& c : plan.constants) constants.push_back({{"name", c.name}, {"type", c.tensor.type().str()}});
+  Json j{{"schema", "tessera.plan/1"},
+         {"device", plan.device},
+         {"planned_for", plan.planned_for},
+         {"launches", count.launches},
+         {"host_operators", count.host_operators},
+         {"reference", count.reference},
+         {"constants", std::move(constants)},
+         {"main", json_of(plan.main)}};
+  return j.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+Status verify(const Plan& plan) { return verify_region(plan, plan.main); }
+
+Result<op::Dims> dims_of(const Slot& slot, const op::Bindings& bindings) {
+  if (!slot.type.ranked()) return error(Code::kInvalidArgument, "the rank of '{}' is not known", slot.name);
+  op::Dims dims;
+  for (const op::Expr& e : *slot.type.shape) {
+    TRY_ASSIGN(int64_t d, e.eval(bindings));
+    if (d < 0) return error(Code::kOutOfRange, "dim {} of '{}' is {} = {}, need at least 0", dims.size(), slot.name, e.str(), d);
+    dims.push_back(d);
+  }
+  return dims;
+}
+
+Result<op::Problem> problem_of(const Plan& plan, const Region& region, const Instruction& instruction, const op::Bindings& bindings) {
+  op::Problem problem{instruction.op, instruction.attrs, {}, {}};
+  auto operand = [&](int id) -> Result<op::Operand> {
+    op::Operand o;
+    if (id == kNone) {
+      o.present = false;
+      return o;
+    }
+    const Slot& slot = region.slots[static_cast<size_t>(id)];
+    if (!slot.type.is_tensor()) return error(Code::kInvalidArgument, "'{}' is {}", slot.name, slot.type.str());
+    o.dtype = slot.type.dtype;
+    TRY_ASSIGN(o.dims, dims_of(slot, bindings));
+    if (slot.contents) {
+      op::Ints values;
+      for (const op::Expr& e : *slot.contents) {
+        auto v = e.eval(bindings);
+        if (!v) break;
+        values.push_back(*v);
+      }
+      if (values.size() == slot.contents->size()) o.values = std::move(values);
+    }
+    const int root = slot.alias == kNone ? id : slot.alias;
+    const Slot& holder = region.slots[static_cast<size_t>(root)];
+    o.constant = holder.storage == Storage::kConstant;
+    if (o.constant && !o.values && is_int(o.dtype) && o.count() <= static_cast<int64_t>(op::kMaxContents))
+      o.values = plan.constants[static_cast<size_t>(holder.constant)].tensor.to_i64s();
+    return o;
+  };
+  for (int id : instruction.in) {
+    TRY_ASSIGN(op::Operand o, operand(id));
+    problem.in.push_back(std::move(o));
+  }
+  for (int id : instruction.out) {
+    TRY_ASSIGN(op::Operand o, operand(id));
+    problem.out.push_back(std::move(o));
+  }
+  return problem;
+}
+
+Result<Layout> lay_out(const Region& region, const op::Bindings& bindings) {
+  struct Block {
+    int slot, first, last;
+    int64_t size, offset;
+  };
+  Layout layout;
+  layout.offsets.assign(region.slots.size(), -1);
+  std::vector<Block> blocks;
+  std::vector<int64_t> delta(region.body.size() + 2, 0);
+  for (size_t s = 0; s < region.slots.size(); ++s) {
+    const Slot& slot = region.slots[s];
+    if (slot.storage != Storage::kSlab) continue;
+    TRY_ASSIGN(op::Dims dims, dims_of(slot, bindings));
+    TRY_ASSIGN(int64_t count, op::element_count(dims));
+    const int64_t bytes = packed_bytes(slot.type.dtype, count);
+    if (bytes < 0 || bytes > INT64_MAX / 4) return error(Code::kOutOfRange, "'{}' of {} is beyond any memory", slot.name, op::to_string(dims));
+    blocks.push_back({static_cast<int>(s), slot.first, slot.last, align(bytes), 0});
+    delta[static_cast<size_t>(slot.first)] += bytes;
+    delta[static_cast<size_t>(slot.last) + 1] -= bytes;
+  }
+  int64_t live = 0;
+  for (size_t n = 0; n < region.body.size(); ++n) layout.live.push_back(live += delta[n]);
+  std::stable_sort(blocks.begin(), blocks.end(), [](auto& a, auto& b) { return a.size > b.size; });
+  std::vector<Block*> placed;  // by offset
+  for (Block& block : blocks) {
+    int64_t offset = 0, best = -1, best_gap = INT64_MAX;
+    for (const Block* other : placed) {
+      if (other->last < block.first || other->first > block.last) continue;
+      if (other->offset - offset >= block.size && other->offset - offset < best_gap) {
+        best_gap = other->offset - offset;
+        best = offset;
+      }
+      offset = std::max(offset, other->offset + other->size);
+    }
+    block.offset = best >= 0 ? best : offset;
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), &block, [](auto* a, auto* b) { return a->offset < b->offset; }), &block);
+    layout.offsets[static_cast<size_t>(block.slot)] = block.offset;
+    layout.size = std::max(layout.size, Bytes(block.offset + block.size));
+  }
+  return layout;
+}
+
+}  // namespace tessera::plan

@@ -1,0 +1,110 @@
+// A plan: what will happen, as plain data. A tree of regions of instructions over slots. Sizes are expressions over
+// symbols; decisions (place, kernel) are made once for a class of shapes, binding sizes is not planning.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/base/result.h"
+#include "tessera/op/def.h"
+#include "tessera/op/problem.h"
+
+namespace tessera::plan {
+
+inline constexpr int kNone = -1;
+
+// Where the bytes of a slot are.
+enum class Storage : uint8_t {
+  kInput,     // handed to the region
+  kConstant,  // in the weight store
+  kSlab,      // in the region's slab: the size follows from the region's inputs
+  kHeap,      // allocated when produced: region outputs, and sizes known only then
+  kHost,      // a value on the host: sequences, optionals, strings
+  kAlias,     // the same bytes as another slot, under other sizes
+};
+
+struct Slot {
+  std::string name;  // of the value in the source model; may be empty
+  op::Type type;
+  Storage storage = Storage::kSlab;
+  int alias = kNone;                     // kAlias: the slot that holds the bytes (itself not an alias)
+  int constant = kNone;                  // kConstant: index into Plan::constants
+  std::optional<op::Contents> contents;  // elements that follow from sizes
+  int first = 0, last = 0;               // instructions from which to which the bytes are needed
+};
+
+struct Region;
+
+struct Instruction {
+  enum class Kind : uint8_t {
+    kLaunch,   // a kernel on the device
+    kHost,     // an operator on the host: a host operator, or the reference for want of a kernel
+    kSizes,    // writes a small integer tensor whose elements follow from sizes
+    kBind,     // takes sizes of a slot that has just been computed as symbols
+    kBranch,   // regions 0 and 1, by a bool
+    kLoop,     // region 0, as op "loop" says
+    kScan,     // region 0, as op "scan" says
+  } kind = Kind::kLaunch;
+  const op::OpDef* op = nullptr;
+  op::Attrs attrs;
+  std::vector<int> in;   // slots; kNone where an optional input is left out
+  std::vector<int> out;  // slots; kNone where nobody reads the result
+  std::string kernel;    // kLaunch: the row
+  std::string reason;    // kHost: why no kernel takes it
+  std::vector<Region> regions;
+  std::vector<std::string> origin;   // names of the source nodes
+  std::vector<std::string> symbols;  // that the sizes of its operands depend on, sorted
+};
+
+struct Region {
+  std::string name;
+  std::vector<Slot> slots;
+  std::vector<Instruction> body;
+  std::vector<int> inputs;   // slots
+  std::vector<int> outputs;  // slots
+};
+
+// A handle: where the bytes of a constant are is the weight store's business.
+struct Constant {
+  std::string name;
+  op::Tensor tensor;
+};
+
+struct Plan {
+  std::string device;
+  Region main;
+  std::vector<Constant> constants;
+  op::Bindings planned_for;  // the sizes at hand when kernels were chosen
+
+  struct Count {
+    int64_t launches = 0, host_operators = 0, reference = 0;
+  };
+  Count count() const;  // instructions of all regions
+};
+
+std::string_view name_of(Storage storage);
+std::string_view name_of(Instruction::Kind kind);
+
+// {"schema": "tessera.plan/1", ...}: instructions with kernels, slots with sizes and lifetimes, never bytes of weights.
+std::string to_json(const Plan& plan, int indent = 2);
+
+// Ids in range, slots written before they are read, aliases one deep, lifetimes that cover all uses.
+Status verify(const Plan& plan);
+
+// The problem that an instruction poses under these sizes. kInvalidArgument while a size is not bound.
+Result<op::Problem> problem_of(const Plan& plan, const Region& region, const Instruction& instruction, const op::Bindings& bindings);
+
+// The sizes of a slot.
+Result<op::Dims> dims_of(const Slot& slot, const op::Bindings& bindings);
+
+// Offsets of slab slots so that no two that live at the same time overlap: greedy, largest first.
+struct Layout {
+  std::vector<int64_t> offsets;  // per slot; -1 where not in the slab
+  Bytes size;                    // of the slab
+  std::vector<int64_t> live;     // bytes of slab slots alive at each instruction
+};
+Result<Layout> lay_out(const Region& region, const op::Bindings& bindings);
+
+}  // namespace tessera::plan

@@ -1,0 +1,43 @@
+// What a slot holds while a plan runs: bytes on the device, or a value on the host, or both views of the same bytes.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "tessera/hal/device.h"
+#include "tessera/op/tensor.h"
+
+namespace tessera::runtime {
+
+// Alignment of every range that a kernel sees.
+inline constexpr size_t kAlignment = 64;
+
+struct Cell {
+  DType dtype = DType::kF32;
+  op::Dims dims;
+  hal::Slice slice{};               // no slab: not (yet) on the device
+  std::byte* host = nullptr;        // where the host sees the bytes
+  std::shared_ptr<const void> keep; // null: the bytes belong to a slab or to the caller, and end with the run
+  std::optional<op::Value> value;   // strings, sequences, optionals, maps
+
+  bool filled() const { return host != nullptr || value.has_value(); }
+  int64_t count() const { return op::element_count(dims).value_or(0); }
+  Bytes bytes() const { return value ? value->bytes() : Bytes(packed_bytes(dtype, count())); }
+};
+
+// A buffer together with the device that it must not outlive.
+struct OwnedBuffer {
+  std::shared_ptr<hal::Device> device;
+  hal::Buffer buffer;
+};
+
+// A fresh block of device memory that the host sees. kResourceExhausted with the device's explanation.
+Result<Cell> allocate(const std::shared_ptr<hal::Device>& device, DType dtype, op::Dims dims);
+// The tensor's bytes in place where they are aligned, else a copy.
+Result<Cell> from_tensor(const std::shared_ptr<hal::Device>& device, const op::Tensor& tensor);
+// A view of the cell for the host; valid as long as the cell's bytes. Its storage() is the cell's keep.
+op::Value to_value(const Cell& cell);
+// The cell itself if it owns its bytes, else a copy that does.
+Result<Cell> owned(const std::shared_ptr<hal::Device>& device, const Cell& cell);
+
+}  // namespace tessera::runtime

@@ -1,0 +1,24 @@
+// Devices by name, with the kernels that run on them: the visible lists of backends and claim sources.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tessera/base/units.h"
+#include "tessera/hal/backend.h"
+#include "tessera/runtime/executor.h"
+
+namespace tessera::session {
+
+// All backends of this build.
+hal::Registry& registry();
+
+// An open device, its executable and its weights.
+struct Machine {
+  runtime::Machine runtime;
+
+  // "cpu", "cpu:0". kNotFound names the backends there are.
+  static Result<std::shared_ptr<Machine>> open(const std::string& device, int threads, Bytes memory_limit);
+};
+
+}  // namespace tessera::session
