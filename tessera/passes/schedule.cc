@@ -159,8 +159,8 @@ class Scheduler {
       i.out.push_back(add_slot(c, id, storage_of(c, type)));
     }
     i.symbols = symbols_of(c, i);
-    if (!n.bodies.empty() && control(n)) {
-      i.kind = n.op->name == "if" ? Kind::kBranch : n.op->name == "loop" ? Kind::kLoop : Kind::kScan;
+    if (control(*n.op)) {
+      i.kind = *control(*n.op);
       for (int id : i.out)
         if (id != kNone && c.region.slots[static_cast<size_t>(id)].storage == Storage::kSlab)
           c.region.slots[static_cast<size_t>(id)].storage = Storage::kHeap;
@@ -176,7 +176,12 @@ class Scheduler {
     return {};
   }
 
-  static bool control(const ir::Node& n) { return n.op->name == "if" || n.op->name == "loop" || n.op->name == "scan"; }
+  static std::optional<Kind> control(const op::OpDef& op) {
+    for (auto [name, kind] : {std::pair<std::string_view, Kind>{"if", Kind::kBranch}, {"loop", Kind::kLoop},
+                              {"scan", Kind::kScan}, {"sequence_map", Kind::kMap}})
+      if (op.name == name) return kind;
+    return std::nullopt;
+  }
 
   static bool contents_known(const Context& c, const ir::ValueInfo& info) {
     for (const op::Expr& e : *info.contents)
@@ -281,7 +286,7 @@ class Scheduler {
       }
     for (int id : region.outputs) {
       Slot& slot = root(id);
-      slot.last = std::max(0, static_cast<int>(region.body.size()) - 1);
+      slot.last = static_cast<int>(region.body.size());
       if (slot.storage == Storage::kSlab) slot.storage = Storage::kHeap;
     }
   }

@@ -94,7 +94,7 @@ std::string_view name_of(Storage storage) {
   return kNames[static_cast<size_t>(storage)];
 }
 std::string_view name_of(Instruction::Kind kind) {
-  constexpr std::string_view kNames[] = {"launch", "host", "sizes", "bind", "branch", "loop", "scan"};
+  constexpr std::string_view kNames[] = {"launch", "host", "sizes", "bind", "branch", "loop", "scan", "map"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -46,6 +46,7 @@ struct Instruction {
     kBranch,   // regions 0 and 1, by a bool
     kLoop,     // region 0, as op "loop" says
     kScan,     // region 0, as op "scan" says
+    kMap,      // region 0 for each item of a sequence, as op "sequence_map" says
   } kind = Kind::kLaunch;
   const op::OpDef* op = nullptr;
   op::Attrs attrs;

@@ -152,6 +152,7 @@ struct Executor::Run {
   Status branch(const Instruction& i, std::vector<Cell>& cells, const op::Bindings& bindings);
   Status loop(const Region& r, const Instruction& i, std::vector<Cell>& cells, const op::Bindings& bindings);
   Status scan(const Region& r, const Instruction& i, std::vector<Cell>& cells, const op::Bindings& bindings);
+  Status map(const Instruction& i, std::vector<Cell>& cells, const op::Bindings& bindings);
   Status deliver(const Instruction& i, std::vector<Cell>& cells, std::vector<Cell> results);
   // The cell with its bytes where kernels can reach them.
   Status to_device(const Region& r, int id, std::vector<Cell>& cells);
@@ -291,7 +292,6 @@ Result<std::vector<Cell>> Executor::Run::region(const Region& r, std::vector<Cel
     auto release = [&](int id) {
       const Slot& s = r.slots[static_cast<size_t>(id)];
       if ((s.storage != Storage::kHeap && s.storage != Storage::kHost) || s.last > static_cast<int>(n)) return;
-      if (std::find(r.outputs.begin(), r.outputs.end(), id) != r.outputs.end()) return;
       Cell& cell = cells[static_cast<size_t>(id)];
       if (!cell.filled()) return;
       held -= cell.bytes();
@@ -399,6 +399,9 @@ Status Executor::Run::instruction(const Region& r, RegionState& state, size_t n,
     case Kind::kScan:
       TRY(flush());
       return scan(r, i, cells, bindings);
+    case Kind::kMap:
+      TRY(flush());
+      return map(i, cells, bindings);
   }
   return {};
 }
@@ -654,6 +657,42 @@ Status Executor::Run::scan(const Region& r, const Instruction& i, std::vector<Ce
     TRY_ASSIGN(Cell cell, stack(i, scanned[k], body.slots[static_cast<size_t>(body.outputs[states + k])].type, at(out_axes, k), at(out_reverse, k) != 0));
     results.push_back(std::move(cell));
   }
+  return deliver(i, cells, std::move(results));
+}
+
+// Sequences among the mapped inputs are taken apart; each result is gathered into a sequence.
+Status Executor::Run::map(const Instruction& i, std::vector<Cell>& cells, const op::Bindings& bindings) {
+  const size_t mapped = static_cast<size_t>(i.attrs.i("mapped"));
+  auto cell_of = [&](size_t k) -> const Cell& { return cells[static_cast<size_t>(i.in[k])]; };
+  if (!cell_of(0).value || !cell_of(0).value->is_sequence()) return error(Code::kInvalidArgument, "sequence_map: input 0 is not a sequence");
+  const size_t length = cell_of(0).value->sequence().items.size();
+  std::vector<op::Sequence> sequences(i.out.size());
+  const Region& body = i.regions[0];
+  for (size_t k = 0; k < sequences.size(); ++k) sequences[k].element = body.slots[static_cast<size_t>(body.outputs[k])].type;
+  for (size_t t = 0; t < length; ++t) {
+    TRY(check(i));
+    std::vector<Cell> inputs;
+    for (size_t k = 0; k < i.in.size(); ++k) {
+      const Cell& cell = cell_of(k);
+      if (k >= mapped || !cell.value || !cell.value->is_sequence()) {
+        inputs.push_back(cell);
+        continue;
+      }
+      const op::Sequence& sequence = cell.value->sequence();
+      if (sequence.items.size() != length) return error(Code::kInvalidArgument, "sequence_map: sequences of {} and {} items", length, sequence.items.size());
+      Cell item;
+      if (sequence.items[t].is_tensor()) {
+        TRY_ASSIGN(item, from_tensor(e.machine_.device, sequence.items[t].tensor()));
+      } else {
+        item.value = sequence.items[t];
+      }
+      inputs.push_back(std::move(item));
+    }
+    TRY_ASSIGN(std::vector<Cell> results, region(body, std::move(inputs), bindings));
+    for (size_t k = 0; k < sequences.size(); ++k) sequences[k].items.push_back(to_value(results[k]));
+  }
+  std::vector<Cell> results(sequences.size());
+  for (size_t k = 0; k < results.size(); ++k) results[k].value = op::Value(std::move(sequences[k]));
   return deliver(i, cells, std::move(results));
 }
 

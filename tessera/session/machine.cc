@@ -1,19 +1,21 @@
 #include "tessera/session/machine.h"
 
 #include "tessera/hal/cpu/backend.h"
+#include "tessera/hal/null/backend.h"
+#include "tessera/kernels/cpu/table.h"
 
 namespace tessera::session {
 
 hal::Registry& registry() {
   // The visible list of backends.
-  static hal::Registry all({{"cpu", hal::cpu::plugin_main, ""}});
+  static hal::Registry all({{"cpu", hal::cpu::plugin_main, ""}, {"null", hal::null::plugin_main, ""}});
   return all;
 }
 
 namespace {
 
 // The visible list of claim sources, in order of preference at equal cost.
-std::vector<const op::ClaimSource*> sources() { return {}; }
+std::vector<const kernels::Table*> tables() { return {&kernels::cpu::table()}; }
 
 }  // namespace
 
@@ -24,7 +26,15 @@ Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int th
   options.emplace_back("memory_limit", std::to_string(memory_limit.value));
   TRY_ASSIGN(auto opened, registry().open(device, options));
   machine->runtime.device = std::move(opened);
-  machine->runtime.sources = sources();
+  std::vector<hal::HostFunction> functions;
+  for (const kernels::Table* table : tables()) {
+    machine->runtime.sources.push_back(table);
+    for (const kernels::Entry& entry : table->entries()) {
+      machine->runtime.entries.emplace(entry.name, static_cast<uint32_t>(functions.size()));
+      functions.push_back({entry.name.data(), entry.function});
+    }
+  }
+  TRY_ASSIGN(machine->runtime.executable, machine->runtime.device->load(functions));
   machine->runtime.weights = std::make_shared<runtime::WeightStore>(machine->runtime.device);
   return machine;
 }

@@ -125,9 +125,12 @@ Status mean(NodeContext& c) {
 Status gemm(NodeContext& c) {
   ir::Builder& b = c.b;
   op::Attrs attrs;
-  if (c.i("transA", 0)) attrs.set("transpose_a", int64_t{1});
-  if (c.i("transB", 0)) attrs.set("transpose_b", int64_t{1});
-  ValueId y = b.op("dot", {c.in(0), c.in(1)}, std::move(attrs));
+  ValueId x = c.in(0), w = c.in(1);
+  if (c.i("transA", 0)) x = b.transpose(x, {1, 0});
+  // Kernels pack constants from either order.
+  if (c.i("transB", 0) && c.constant(1)) attrs.set("transpose_b", int64_t{1});
+  else if (c.i("transB", 0)) w = b.transpose(w, {1, 0});
+  ValueId y = b.op("dot", {x, w}, std::move(attrs));
   if (double alpha = c.f("alpha", 1); alpha != 1) y = b.mul(y, b.scalar_like(y, alpha));
   if (c.has(2)) {
     ValueId bias = c.in(2);

@@ -14,12 +14,14 @@ struct Shape {
   Dims batch, a_batch, b_batch;
 };
 
+bool transposed_b(const Problem& p) { return p.attrs.i("transpose_b") != 0; }
+
 Shape shape_of(const Problem& p) {
   Shape s;
   const Dims &a = p.in[0].dims, &b = p.in[1].dims, &y = p.out[0].dims;
   s.K = a.back();
   s.M = a.size() == 1 ? 1 : a[a.size() - 2];
-  s.N = b.size() == 1 ? 1 : b.back();
+  s.N = b.size() == 1 ? 1 : transposed_b(p) ? b[b.size() - 2] : b.back();
   s.a_batch.assign(a.begin(), a.end() - std::min<int64_t>(2, std::ssize(a)));
   s.b_batch.assign(b.begin(), b.end() - std::min<int64_t>(2, std::ssize(b)));
   s.batch.assign(y.begin(), y.end() - (a.size() > 1) - (b.size() > 1));
@@ -82,6 +84,8 @@ Claim probe_f32(const Problem& p, bool vector) {
   const Shape s = shape_of(p);
   GemmArgs g{};
   why.need(fill(s, g), "batch has more than {} axes that do not merge", kMaxBatchRank);
+  why.need(p.attrs.i("transpose_a") == 0, "input 0 is transposed");
+  why.need(!transposed_b(p) || (!vector && packs(p, s)), "input 1 is transposed and not packed");
   if (vector) why.need(s.N == 1 || (s.M == 1 && !packs(p, s)), "{} rows and {} columns, need a vector that is not packed", s.M, s.N);
   if (!why.fine()) return why.refusal();
   const double flops = 2.0 * static_cast<double>(p.out[0].count()) * static_cast<double>(s.K);
@@ -126,7 +130,10 @@ Status pack_gemm(const Problem& p, int, const std::byte* source, std::byte* targ
     for (int64_t n = 0; n < s.N; n += kPanelCols) {
       const int64_t width = std::min(kPanelCols, s.N - n);
       for (int64_t k = 0; k < s.K; ++k, panels += kPanelCols) {
-        std::memcpy(panels, b + k * s.N + n, static_cast<size_t>(width) * sizeof(float));
+        if (transposed_b(p))
+          for (int64_t j = 0; j < width; ++j) panels[j] = b[(n + j) * s.K + k];
+        else
+          std::memcpy(panels, b + k * s.N + n, static_cast<size_t>(width) * sizeof(float));
         std::fill(panels + width, panels + kPanelCols, 0.0f);
       }
     }
@@ -158,6 +165,7 @@ Claim probe_plain(const Problem& p) {
   Reason why;
   why.need(types_of(p) != nullptr, "no product of {} and {} into {}", name_of(p.in[0].dtype), name_of(p.in[1].dtype),
            name_of(p.out[0].dtype));
+  why.need(p.attrs.i("transpose_a") == 0 && !transposed_b(p), "an input is transposed");
   if (!why.fine()) return why.refusal();
   const Shape s = shape_of(p);
   GemmArgs g{};
