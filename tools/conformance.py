@@ -55,9 +55,8 @@ def data_sets(case, model, scratch):
             yield folder, [os.path.join(folder, f"output_{i}.pb") for i in range(count)]
         return
     # The light models' input is a ramp, as the official runner makes it.
-    for i, value in enumerate(model.graph.input):
-        if value.name in {t.name for t in model.graph.initializer}:
-            continue
+    weights = {t.name for t in model.graph.initializer}
+    for i, value in enumerate(v for v in model.graph.input if v.name not in weights):
         array = Runner.generate_dummy_data(value, seed=0, name=case.model_name, random=False)
         with open(os.path.join(scratch, f"input_{i}.pb"), "wb") as file:
             file.write(numpy_helper.from_array(array, value.name).SerializeToString())

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 namespace tessera::passes {
 namespace {
@@ -38,9 +39,9 @@ class Scheduler {
       learn(c, info.type);
     }
     c.entry = c.known;
-    const std::vector<bool> needed = needed_nodes(graph);
+    const Fate fate = fate_of(graph, c.known);
     for (size_t n = 0; n < graph.nodes.size(); ++n)
-      if (needed[n]) TRY(node(c, graph.nodes[n]));
+      if (fate.needed[n]) TRY(node(c, graph.nodes[n], fate.sizes[n]));
     for (ir::ValueId id : graph.outputs) {
       TRY_ASSIGN(int slot, operand(c, id));
       region.outputs.push_back(slot);
@@ -80,17 +81,56 @@ class Scheduler {
     return on_host(type) ? Storage::kHost : sizes_known(c.entry, type) ? Storage::kSlab : Storage::kHeap;
   }
 
-  static std::vector<bool> needed_nodes(const ir::Graph& graph) {
-    std::vector<bool> needed(graph.nodes.size()), wanted(graph.values.size());
+  // What becomes of each node: `sizes` where its result is written from sizes, `needed` where it is planned at all.
+  struct Fate {
+    std::vector<bool> sizes, needed;
+  };
+
+  static Fate fate_of(const ir::Graph& graph, std::set<std::string> known) {
+    Fate fate{std::vector<bool>(graph.nodes.size()), std::vector<bool>(graph.nodes.size())};
+    std::unordered_map<std::string, ir::ValueId> source;  // the result whose size a symbol is
+    auto all_known = [&](const std::vector<op::Expr>& list) {
+      for (const op::Expr& e : list)
+        for (const std::string& s : e.symbols())
+          if (!known.count(s)) return false;
+      return true;
+    };
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      const ir::Node& node = graph.nodes[n];
+      if (node.outputs.size() == 1 && node.outputs[0] != ir::kAbsent) {
+        const ir::ValueInfo& info = graph.value(node.outputs[0]);
+        fate.sizes[n] = follows_from_sizes(info) && all_known(*info.contents) && all_known(*info.type.shape);
+      }
+      for (ir::ValueId id : node.outputs) {
+        if (id == ir::kAbsent || !graph.type(id).ranked()) continue;
+        for (const op::Expr& d : *graph.type(id).shape)
+          if (auto name = d.as_symbol(); name && known.insert(*name).second) source.emplace(*name, id);
+      }
+    }
+    std::vector<bool> wanted(graph.values.size());
+    auto want_sources = [&](const std::vector<op::Expr>& list) {
+      for (const op::Expr& e : list)
+        for (const std::string& s : e.symbols())
+          if (auto found = source.find(s); found != source.end()) wanted[static_cast<size_t>(found->second)] = true;
+    };
     for (ir::ValueId id : graph.outputs) wanted[static_cast<size_t>(id)] = true;
     for (size_t n = graph.nodes.size(); n-- > 0;) {
       const ir::Node& node = graph.nodes[n];
-      for (ir::ValueId id : node.outputs) needed[n] = needed[n] || (id != ir::kAbsent && wanted[static_cast<size_t>(id)]);
-      if (!needed[n] || (node.outputs.size() == 1 && follows_from_sizes(graph.value(node.outputs[0])))) continue;
-      for (ir::ValueId id : node.inputs)
-        if (id != ir::kAbsent) wanted[static_cast<size_t>(id)] = true;
+      for (ir::ValueId id : node.outputs) fate.needed[n] = fate.needed[n] || (id != ir::kAbsent && wanted[static_cast<size_t>(id)]);
+      if (!fate.needed[n]) continue;
+      for (ir::ValueId id : node.outputs) {
+        if (id == ir::kAbsent) continue;
+        if (graph.type(id).ranked()) want_sources(*graph.type(id).shape);
+        if (graph.value(id).contents) want_sources(*graph.value(id).contents);
+      }
+      if (fate.sizes[n]) continue;
+      for (ir::ValueId id : node.inputs) {
+        if (id == ir::kAbsent) continue;
+        wanted[static_cast<size_t>(id)] = true;
+        if (graph.value(id).contents) want_sources(*graph.value(id).contents);
+      }
     }
-    return needed;
+    return fate;
   }
 
   int add_slot(Context& c, ir::ValueId id, Storage storage) {
@@ -126,8 +166,8 @@ class Scheduler {
     return found->second;
   }
 
-  Status node(Context& c, const ir::Node& n) {
-    if (n.outputs.size() == 1 && follows_from_sizes(c.graph.value(n.outputs[0])) && contents_known(c, c.graph.value(n.outputs[0]))) {
+  Status node(Context& c, const ir::Node& n, bool from_sizes) {
+    if (from_sizes) {
       Instruction i;
       i.kind = Kind::kSizes;
       i.op = n.op;
@@ -181,13 +221,6 @@ class Scheduler {
                               {"scan", Kind::kScan}, {"sequence_map", Kind::kMap}})
       if (op.name == name) return kind;
     return std::nullopt;
-  }
-
-  static bool contents_known(const Context& c, const ir::ValueInfo& info) {
-    for (const op::Expr& e : *info.contents)
-      for (const std::string& s : e.symbols())
-        if (!c.known.count(s)) return false;
-    return sizes_known(c.known, info.type);
   }
 
   bool alias(Context& c, const ir::Node& n, const Instruction& i) {
