@@ -28,8 +28,8 @@ Result<Window> window_of(const Attrs& attrs, size_t axes) {
   Window w;
   TRY_ASSIGN(w.strides, per_axis(attrs, "strides", axes, 1, 1));
   TRY_ASSIGN(w.dilations, per_axis(attrs, "dilations", axes, 1, 1));
-  TRY_ASSIGN(w.pads_begin, per_axis(attrs, "pads_begin", axes, 0, 0));
-  TRY_ASSIGN(w.pads_end, per_axis(attrs, "pads_end", axes, 0, 0));
+  TRY_ASSIGN(w.pads_begin, per_axis(attrs, "pads_begin", axes, 0, -kMaxAttribute));
+  TRY_ASSIGN(w.pads_end, per_axis(attrs, "pads_end", axes, 0, -kMaxAttribute));
   w.ceil_mode = attrs.i("ceil_mode") != 0;
   const std::string auto_pad = attrs.s("auto_pad");
   w.same = !auto_pad.empty();
@@ -74,6 +74,33 @@ Result<Shape> windows_shape(const InferContext& context, const Window& window, c
     shape.push_back(n);
   }
   return shape;
+}
+
+Expr unwindowed(const Window& w, size_t axis, const Expr& windows, const Expr& kernel, int64_t output_padding) {
+  return Expr(w.strides[axis]) * (windows - Expr(1)) + Expr(w.dilations[axis]) * (kernel - Expr(1)) +
+         Expr(1 + output_padding - w.pads_begin[axis] - w.pads_end[axis]);
+}
+
+Result<Window> transposed_window(const Attrs& attrs, const Dims& windows, const Dims& kernel) {
+  TRY_ASSIGN(Window w, window_of(attrs, kernel.size()));
+  const bool upper = w.same && !w.same_lower;
+  w.same = false;
+  if (!attrs.has("output_shape")) return w;
+  const Ints shape = attrs.ints("output_shape");
+  TRY_ASSIGN(const Ints extra, per_axis(attrs, "output_padding", kernel.size(), 0, 0));
+  if (shape.size() != kernel.size())
+    return error(Code::kInvalidArgument, "output_shape has {} numbers, need {}", shape.size(), kernel.size());
+  w.pads_begin.assign(kernel.size(), 0);
+  w.pads_end = w.pads_begin;
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    const auto natural = unwindowed(w, i, Expr(windows[i]), Expr(kernel[i]), extra[i]).constant();
+    if (!natural || shape[i] < 0 || shape[i] > kMaxAttribute || *natural > kMaxAttribute)
+      return error(Code::kInvalidArgument, "output_shape {}, natural size {}: must be in [0, {}]", shape[i], natural.value_or(-1), kMaxAttribute);
+    const int64_t total = *natural - shape[i], half = total >= 0 ? total / 2 : -((1 - total) / 2);  // rounded down
+    w.pads_begin[i] = upper ? half : total - half;
+    w.pads_end[i] = upper ? total - half : half;
+  }
+  return w;
 }
 
 std::pair<int64_t, int64_t> inside(int64_t count, int64_t step, int64_t offset, int64_t size) {
