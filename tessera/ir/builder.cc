@@ -63,6 +63,7 @@ constexpr auto kFamilies = std::array{
     conv_composites,
     pool_composites,
     batch_norm_composites,
+    image_composites,
 };
 
 }  // namespace

@@ -103,5 +103,6 @@ std::span<const OpDef> norm_rows();
 std::span<const OpDef> conv_rows();
 std::span<const OpDef> pool_rows();
 std::span<const OpDef> batch_norm_rows();
+std::span<const OpDef> image_rows();
 
 }  // namespace tessera::op

@@ -22,6 +22,7 @@ constexpr auto kFamilies = std::array{
     conv_rows,
     pool_rows,
     batch_norm_rows,
+    image_rows,
 };
 
 std::vector<const OpDef*> sorted_rows() {

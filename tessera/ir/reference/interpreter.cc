@@ -89,6 +89,9 @@ const Row* find(std::string_view op) {
         conv_rows,
         pool_rows,
         batch_norm_rows,
+        resize_rows,
+        sampling_rows,
+        roi_rows,
     })
       for (const Row& row : family()) map.emplace(row.op, &row);
     return map;

@@ -66,6 +66,9 @@ std::span<const Row> sequence_rows();
 std::span<const Row> conv_rows();
 std::span<const Row> pool_rows();
 std::span<const Row> batch_norm_rows();
+std::span<const Row> resize_rows();
+std::span<const Row> sampling_rows();
+std::span<const Row> roi_rows();
 
 const Row* find(std::string_view op);
 
