@@ -18,7 +18,7 @@ struct Term {
 
 __extension__ typedef __int128 Wide;
 
-constexpr int kMaxLines = 1 << 18;  // what contiguous_run looks at before it settles for less
+constexpr int kMaxLines = 1 << 16;  // what contiguous_run looks at before it settles for less
 
 std::vector<int64_t> packed_strides(std::span<const int64_t> sizes, int bits) {
   std::vector<int64_t> strides(sizes.size(), 1);

@@ -99,14 +99,16 @@ TEST(Formats, C0FollowsTheType) {
 // Every place as the formulas of MindSpore's trans.cc give it, for groups blocks of e, diagonal inside.
 TEST(Formats, GroupedFractalZ) {
   struct Case { int64_t groups, outputs, inputs, h, w; };
-  for (const auto& [g, outputs, inputs, h, w] : {Case{2, 6, 4, 1, 2}, {32, 32, 1, 3, 3}, {4, 64, 16, 2, 1}, {5, 15, 7, 1, 1},
+  for (const Case& c : {Case{2, 6, 4, 1, 2}, {32, 32, 1, 3, 3}, {4, 64, 16, 2, 1}, {5, 15, 7, 1, 1},
                                                  {3, 96, 24, 1, 1}, {8, 8, 3, 2, 2}}) {
-    const int64_t per_group = outputs / g;
+    const int64_t g = c.groups;
+    const int64_t inputs = c.inputs;
+    const int64_t per_group = c.outputs / g;
     const int64_t e = std::min(std::lcm(std::lcm(inputs, 16) / inputs, std::lcm(per_group, 16) / per_group), g);
     const int64_t c_opt = (e * inputs + 15) / 16 * 16;
     const int64_t n1 = (per_group * e + 15) / 16;
-    const FormatRequest request{.extents = {outputs, inputs, h, w}, .groups = g};
-    EXPECT_EQ(shape("FRACTAL_Z", request), (Index{(g + e - 1) / e * (c_opt / 16) * h * w, n1, 16, 16}));
+    const FormatRequest request{.extents = {c.outputs, inputs, c.h, c.w}, .groups = g};
+    EXPECT_EQ(shape("FRACTAL_Z", request), (Index{(g + e - 1) / e * (c_opt / 16) * c.h * c.w, n1, 16, 16}));
     const std::vector<int32_t> got = numbered("FRACTAL_Z", request);
     std::vector<int32_t> expected(got.size(), 0);
     int32_t value = 1;
@@ -114,7 +116,7 @@ TEST(Formats, GroupedFractalZ) {
       const int64_t group = i[0] / per_group;
       const int64_t row = group % e * per_group + i[0] % per_group;
       const int64_t column = group % e * inputs + i[1];
-      const int64_t fractal = ((group / e * (c_opt / 16) + column / 16) * h + i[2]) * w + i[3];
+      const int64_t fractal = ((group / e * (c_opt / 16) + column / 16) * c.h + i[2]) * c.w + i[3];
       expected[static_cast<size_t>(((fractal * n1 + row / 16) * 16 + row % 16) * 16 + column % 16)] = value++;
     });
     EXPECT_EQ(got, expected) << g << " groups";

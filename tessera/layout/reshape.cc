@@ -10,7 +10,7 @@ namespace tessera::layout {
 namespace {
 
 constexpr int kMaxFusions = 1024;
-constexpr int kBudget = 1 << 20;  // lines looked at before giving up
+constexpr int kBudget = 1 << 18;  // lines looked at before giving up
 
 bool names_join(const Expr& e) {
   return e.kind == ExprKind::kJoin || std::any_of(e.args.begin(), e.args.end(), names_join);

@@ -8,7 +8,7 @@
 namespace tessera::layout {
 namespace {
 
-constexpr int kBudget = 1 << 20;  // lines or places looked at before giving up
+constexpr int kBudget = 1 << 18;  // lines or places looked at before giving up
 
 tl::unexpected<Error> too_large(const BoundLayout& a, const BoundLayout& b) {
   return error(Code::kResourceExhausted, "comparing layouts '{}' and '{}' takes more than {} steps", a.layout().to_string(),
