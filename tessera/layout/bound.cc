@@ -12,8 +12,9 @@ namespace {
 
 // A node that adds value * stride to the offset.
 struct Term {
-  int node;
-  int64_t stride;
+  int node = 0;
+  int64_t stride = 0;
+  bool operator==(const Term&) const = default;
 };
 
 __extension__ typedef __int128 Wide;
@@ -31,12 +32,14 @@ std::vector<int64_t> packed_strides(std::span<const int64_t> sizes, int bits) {
   return strides;
 }
 
-// Whether places have distinct offsets, shown by nesting: each stride spans all that lies inside it.
+// Whether places have distinct offsets, shown by nesting: each stride spans all that lies inside
+// it.
 bool strides_nest(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
   std::vector<size_t> order;
   for (size_t a = 0; a < sizes.size(); ++a)
     if (sizes[a] > 1) order.push_back(a);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::abs(strides[a]) < std::abs(strides[b]); });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return std::abs(strides[a]) < std::abs(strides[b]); });
   Wide span = 1;
   for (const size_t a : order) {
     const Wide stride = std::abs(strides[a]);
@@ -50,15 +53,21 @@ bool strides_nest(std::span<const int64_t> sizes, std::span<const int64_t> strid
 
 struct BoundLayout::State {
   State(const Stored& stored, DType type, std::span<const int64_t> sizes)
-      : layout(stored.layout), dtype(type), bits(bits_of(type)), offset(stored.offset), graph(sizes) {}
+      : layout(stored.layout),
+        dtype(type),
+        bits(bits_of(type)),
+        offset(stored.offset),
+        graph(sizes) {}
 
   Status check_extents() const;
   Status place_axes(const std::optional<std::vector<int64_t>>& explicit_strides);
   Status check_range();
   void collect_terms(int node, int64_t stride);
+  bool fuse_terms();
   void group_axes();
   int64_t run_of(int axis, int64_t step) const;
-  bool extend_run(std::span<const int64_t> index, int axis, int64_t step, int64_t* run, int* budget) const;
+  bool extend_run(std::span<const int64_t> index, int axis, int64_t step, int64_t* run,
+                  int* budget) const;
   Line line(std::span<const int64_t> index, int axis) const;
 
   Layout layout;
@@ -80,12 +89,14 @@ struct BoundLayout::State {
 
 Status BoundLayout::State::check_extents() const {
   const std::span<const int64_t> extents = graph.extents();
-  if (bits == 0) return error(Code::kInvalidArgument, "elements of type {} have no layout", name_of(dtype));
+  if (bits == 0)
+    return error(Code::kInvalidArgument, "elements of type {} have no layout", name_of(dtype));
   if (static_cast<int>(extents.size()) != layout.rank())
-    return error(Code::kInvalidArgument, "{} extents for the {} logical axes of layout '{}'", extents.size(),
-                 layout.rank(), layout.to_string());
+    return error(Code::kInvalidArgument, "{} extents for the {} logical axes of layout '{}'",
+                 extents.size(), layout.rank(), layout.to_string());
   for (size_t a = 0; a < extents.size(); ++a)
-    if (extents[a] < 0) return error(Code::kInvalidArgument, "extent {} of axis {} is negative", extents[a], a);
+    if (extents[a] < 0)
+      return error(Code::kInvalidArgument, "extent {} of axis {} is negative", extents[a], a);
   return {};
 }
 
@@ -99,7 +110,8 @@ Status BoundLayout::State::place_axes(const std::optional<std::vector<int64_t>>&
   strides = packed_strides(physical, bits);
   if (!explicit_strides) return {};
   if (explicit_strides->size() != physical.size())
-    return error(Code::kInvalidArgument, "{} strides for {} physical axes", explicit_strides->size(), physical.size());
+    return error(Code::kInvalidArgument, "{} strides for {} physical axes",
+                 explicit_strides->size(), physical.size());
   for (size_t a = 0; a < physical.size(); ++a) {
     const int64_t stride = (*explicit_strides)[a];
     if (stride < -kMaxSize || stride > kMaxSize)
@@ -108,21 +120,23 @@ Status BoundLayout::State::place_axes(const std::optional<std::vector<int64_t>>&
   }
   strides = *explicit_strides;
   if (places > 1 && !strides_nest(physical, strides))
-    return error(Code::kInvalidArgument, "strides {} of sizes {} overlap or interleave", fmt::join(strides, " "),
-                 fmt::join(physical, " "));
+    return error(Code::kInvalidArgument, "strides {} of sizes {} overlap or interleave",
+                 fmt::join(strides, " "), fmt::join(physical, " "));
   return {};
 }
 
 // Sets `bytes`; refuses places before the buffer or too far behind its start.
 Status BoundLayout::State::check_range() {
-  if (offset < 0 || offset > kMaxSize) return error(Code::kOutOfRange, "offset {} is not within 0 to 2^62", offset);
+  if (offset < 0 || offset > kMaxSize)
+    return error(Code::kOutOfRange, "offset {} is not within 0 to 2^62", offset);
   if (places == 0) return {};
   Wide first = offset;
   Wide last = offset;
   for (size_t a = 0; a < physical.size(); ++a)
     (strides[a] < 0 ? first : last) += static_cast<Wide>(strides[a]) * (physical[a] - 1);
   if (first < 0)
-    return error(Code::kOutOfRange, "places lie before the buffer: offset {}, strides {}", offset, fmt::join(strides, " "));
+    return error(Code::kOutOfRange, "places lie before the buffer: offset {}, strides {}", offset,
+                 fmt::join(strides, " "));
   if ((last + 1) * bits > kMaxSize)
     return error(Code::kOutOfRange, "layout '{}' spans more than 2^62 bits", layout.to_string());
   bytes = ceil_div(static_cast<int64_t>(last + 1) * bits, 8);
@@ -136,12 +150,33 @@ void BoundLayout::State::collect_terms(int node, int64_t stride) {
   for (size_t i = 0; i < n.args.size(); ++i) collect_terms(n.args[i].node, stride * n.strides[i]);
 }
 
+// (x/k) s k + (x%k) s -> x s: longer lines, and axes that are whole again.
+bool BoundLayout::State::fuse_terms() {
+  for (size_t low = 0; low < terms.size(); ++low) {
+    const Node digit = graph[terms[low].node];
+    if (digit.kind != NodeKind::kMod) continue;
+    const int x = digit.args[0].node;
+    const int quotient = graph.div({x, graph[x].bound}, digit.by).node;
+    const Term high{quotient, saturating_product(terms[low].stride, digit.by)};
+    const auto match = std::find(terms.begin(), terms.end(), high);
+    if (match == terms.end()) continue;
+    const int64_t stride = terms[low].stride;
+    *match = {};
+    terms[low] = {};
+    std::erase(terms, Term{});
+    collect_terms(x, stride);
+    return true;
+  }
+  return false;
+}
+
 void BoundLayout::State::group_axes() {
   group.resize(graph.extents().size());
   std::iota(group.begin(), group.end(), 0);
   for (const Term& term : terms) {
     const std::vector<bool> uses = graph.axes_of(term.node);
-    const auto first = static_cast<size_t>(std::find(uses.begin(), uses.end(), true) - uses.begin());
+    const auto first =
+        static_cast<size_t>(std::find(uses.begin(), uses.end(), true) - uses.begin());
     for (size_t a = first; a < uses.size(); ++a)
       if (uses[a]) std::replace(group.begin(), group.end(), int{group[a]}, int{group[first]});
   }
@@ -149,22 +184,29 @@ void BoundLayout::State::group_axes() {
 
 BoundLayout::BoundLayout(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
-Result<BoundLayout> BoundLayout::bind(const Stored& stored, DType dtype, std::span<const int64_t> extents) {
+Result<BoundLayout> BoundLayout::bind(const Stored& stored, DType dtype,
+                                      std::span<const int64_t> extents) {
   const auto state = std::make_shared<State>(stored, dtype, extents);
   TRY(state->check_extents());
   TRY(state->place_axes(stored.strides));
   TRY(state->check_range());
   if (state->elements > 0) {
     auto inverse = Inverse::solve(&state->graph, state->roots, state->layout.letters());
-    if (!inverse) return error(std::move(inverse).error().at(fmt::format("layout '{}'", state->layout.to_string())));
+    if (!inverse)
+      return error(
+          std::move(inverse).error().at(fmt::format("layout '{}'", state->layout.to_string())));
     state->inverse = *std::move(inverse);
-    for (size_t a = 0; a < state->roots.size(); ++a) state->collect_terms(state->roots[a].node, state->strides[a]);
+    for (size_t a = 0; a < state->roots.size(); ++a)
+      state->collect_terms(state->roots[a].node, state->strides[a]);
+    while (state->fuse_terms()) {
+    }
   }
   state->group_axes();
   return BoundLayout(state);
 }
 
-Result<BoundLayout> BoundLayout::bind(const Layout& layout, DType dtype, std::span<const int64_t> extents) {
+Result<BoundLayout> BoundLayout::bind(const Layout& layout, DType dtype,
+                                      std::span<const int64_t> extents) {
   return bind(Stored{.layout = layout}, dtype, extents);
 }
 
@@ -184,16 +226,19 @@ int64_t BoundLayout::offset(std::span<const int64_t> index) const {
   std::array<int64_t, kMaxNodes> values;
   state_->graph.evaluate(index, values);
   int64_t sum = state_->offset;
-  for (const Term& term : state_->terms) sum += values[static_cast<size_t>(term.node)] * term.stride;
+  for (const Term& term : state_->terms)
+    sum += values[static_cast<size_t>(term.node)] * term.stride;
   return sum;
 }
 
 Result<int64_t> BoundLayout::checked_offset(std::span<const int64_t> index) const {
   if (index.size() != extents().size())
-    return error(Code::kOutOfRange, "index of rank {} into a tensor of rank {}", index.size(), extents().size());
+    return error(Code::kOutOfRange, "index of rank {} into a tensor of rank {}", index.size(),
+                 extents().size());
   for (size_t a = 0; a < index.size(); ++a)
     if (index[a] < 0 || index[a] >= extents()[a])
-      return error(Code::kOutOfRange, "index {} of axis {} is not within extent {}", index[a], a, extents()[a]);
+      return error(Code::kOutOfRange, "index {} of axis {} is not within extent {}", index[a], a,
+                   extents()[a]);
   return offset(index);
 }
 
@@ -234,15 +279,18 @@ BoundLayout::Line BoundLayout::State::line(std::span<const int64_t> index, int a
   return line;
 }
 
-BoundLayout::Line BoundLayout::line(std::span<const int64_t> index, int axis) const { return state_->line(index, axis); }
+BoundLayout::Line BoundLayout::line(std::span<const int64_t> index, int axis) const {
+  return state_->line(index, axis);
+}
 
 bool BoundLayout::mixes(int axis_a, int axis_b) const {
   return state_->group[static_cast<size_t>(axis_a)] == state_->group[static_cast<size_t>(axis_b)];
 }
 
-// Lowers *run to what holds along `axis` from `index`, where neighbours should be `step` apart; false when out of budget.
-bool BoundLayout::State::extend_run(std::span<const int64_t> index, int axis, int64_t step, int64_t* run,
-                                    int* budget) const {
+// Lowers *run to what holds along `axis` from `index`, where neighbours should be `step` apart;
+// false when out of budget.
+bool BoundLayout::State::extend_run(std::span<const int64_t> index, int axis, int64_t step,
+                                    int64_t* run, int* budget) const {
   const auto a = static_cast<size_t>(axis);
   std::vector<int64_t> at(index.begin(), index.end());
   int64_t expected = 0;
@@ -263,7 +311,8 @@ int64_t BoundLayout::State::run_of(int axis, int64_t step) const {
   const std::span<const int64_t> extents = graph.extents();
   std::vector<size_t> others;
   for (size_t a = 0; a < extents.size(); ++a)
-    if (a != static_cast<size_t>(axis) && group[a] == group[static_cast<size_t>(axis)]) others.push_back(a);
+    if (a != static_cast<size_t>(axis) && group[a] == group[static_cast<size_t>(axis)])
+      others.push_back(a);
   int64_t run = 0;  // greatest common divisor of the breaks so far
   int budget = kMaxLines;
   std::vector<int64_t> index(extents.size());
@@ -275,7 +324,9 @@ int64_t BoundLayout::State::run_of(int axis, int64_t step) const {
   }
 }
 
-int64_t BoundLayout::contiguous_run(int axis) const { return elements() == 0 ? 1 : state_->run_of(axis, 1); }
+int64_t BoundLayout::contiguous_run(int axis) const {
+  return elements() == 0 ? 1 : state_->run_of(axis, 1);
+}
 
 int64_t BoundLayout::contiguous_run() const {
   if (elements() == 0) return 1;

@@ -36,13 +36,15 @@ struct Plain {
 
   int64_t size(const Expr& e) const {
     switch (e.kind) {
-      case ExprKind::kLetter: return extents[static_cast<size_t>(e.axis)];
+      case ExprKind::kLetter:
+        return extents[static_cast<size_t>(e.axis)];
       case ExprKind::kMerge: {
         int64_t product = 1;
         for (const Expr& arg : e.args) product *= size(arg);
         return product;
       }
-      case ExprKind::kJoin: return extents[static_cast<size_t>(e.axis)];
+      case ExprKind::kJoin:
+        return extents[static_cast<size_t>(e.axis)];
       case ExprKind::kXor: {
         int64_t largest = 0;
         for (const Expr& arg : e.args) {
@@ -61,14 +63,16 @@ struct Plain {
         }
         return (size(e.args[0]) + e.by - 1) / e.by;
       }
-      case ExprKind::kMod: return e.by;
+      case ExprKind::kMod:
+        return e.by;
     }
     return -1;
   }
 
   int64_t value(const Expr& e, const Index& i) const {
     switch (e.kind) {
-      case ExprKind::kLetter: return i[static_cast<size_t>(e.axis)];
+      case ExprKind::kLetter:
+        return i[static_cast<size_t>(e.axis)];
       case ExprKind::kMerge: {
         int64_t sum = 0;
         for (const Expr& arg : e.args) sum = sum * size(arg) + value(arg, i);
@@ -152,7 +156,8 @@ TEST(BoundLayout, ExplicitStrides) {
   const Layout rows = Layout::row_major(2);
   const Index extents = {3, 4};
   const auto bind = [&](int64_t offset, Index strides) {
-    return BoundLayout::bind(Stored{.layout = rows, .offset = offset, .strides = strides}, DType::kF32, extents);
+    return BoundLayout::bind(Stored{.layout = rows, .offset = offset, .strides = strides},
+                             DType::kF32, extents);
   };
   EXPECT_EQ(bind(2, {10, 1})->offset(Index{1, 1}), 13);
   EXPECT_EQ(bind(2, {10, 1})->bytes(), Bytes(4 * 26));
@@ -214,11 +219,15 @@ TEST(BoundLayout, AcceptsRedundantAndNestedForms) {
       {"bm: (b m[0:5]|m[5:12])/4 (b m[0:5]|m[5:12])%4", {1, 12}},
       {"bm: (b m[0:5]|m[5:12])/4 (b m[0:5]|m[5:12])%4", {3, 12}},
       {"c: c/4 c%4 c%4", {10}},
+      {"b: (b%3)^(b/6) b/3", {12}},
+      {"b: (b/4)^(b%2) b%4", {12}},
+      {"b: (b/12%2)^(b%12/4) b%12 b/24%3", {24}},
   };
   for (const auto& [text, extents] : cases) EXPECT_EQ(refusal(text, extents), "") << text;
 }
 
-// @post i != j => offset(i) != offset(j);  element_at(offset(i)) == i;  nullopt at every other place
+// @post i != j => offset(i) != offset(j);  element_at(offset(i)) == i;  nullopt at every other
+// place
 void check_places(const BoundLayout& b) {
   std::map<int64_t, Index> at;
   for_each_index(b.extents(), [&](const Index& i) {
@@ -230,7 +239,8 @@ void check_places(const BoundLayout& b) {
   ASSERT_EQ(static_cast<int64_t>(at.size()), b.elements());
   for (int64_t offset = -1; offset <= b.bytes().value * 8 / b.bits(); ++offset) {
     const auto it = at.find(offset);
-    ASSERT_EQ(b.element_at(offset), it == at.end() ? std::nullopt : std::optional(it->second)) << "offset " << offset;
+    ASSERT_EQ(b.element_at(offset), it == at.end() ? std::nullopt : std::optional(it->second))
+        << "offset " << offset;
   }
 }
 
@@ -242,7 +252,8 @@ void check_meaning(const BoundLayout& b) {
   ASSERT_EQ(to_vector(b.physical_extents()), sizes);
   for_each_index(b.extents(), [&](const Index& i) {
     int64_t offset = b.offset();
-    for (size_t a = 0; a < sizes.size(); ++a) offset += plain.value(b.layout().axes()[a], i) * b.strides()[a];
+    for (size_t a = 0; a < sizes.size(); ++a)
+      offset += plain.value(b.layout().axes()[a], i) * b.strides()[a];
     ASSERT_EQ(b.offset(i), offset);
   });
 }
@@ -260,8 +271,8 @@ void check_lines(const BoundLayout& b) {
     });
 }
 
-// i[axis] % contiguous_run(axis) != 0 => offset(i) == offset(i - e_axis) + 1, and no larger number does;
-// k % contiguous_run() != 0 => offset(k-th) == offset((k-1)-th) + 1
+// i[axis] % contiguous_run(axis) != 0 => offset(i) == offset(i - e_axis) + 1, and no larger number
+// does; k % contiguous_run() != 0 => offset(k-th) == offset((k-1)-th) + 1
 void check_runs(const BoundLayout& b) {
   for (size_t axis = 0; axis < b.extents().size(); ++axis) {
     const int64_t run = b.contiguous_run(static_cast<int>(axis));
@@ -273,7 +284,8 @@ void check_runs(const BoundLayout& b) {
     for (const int64_t at : breaks) ASSERT_EQ(at % run, 0);
     if (b.elements() == 0) continue;
     for (int64_t larger = run + 1; larger <= b.extents()[axis]; ++larger)
-      ASSERT_TRUE(std::any_of(breaks.begin(), breaks.end(), [&](int64_t at) { return at % larger != 0; }));
+      ASSERT_TRUE(
+          std::any_of(breaks.begin(), breaks.end(), [&](int64_t at) { return at % larger != 0; }));
   }
   const int64_t run = b.contiguous_run();
   int64_t k = 0;
@@ -295,7 +307,8 @@ void check_mixing(const BoundLayout& b) {
     Index second = i;
     first[0] = i[0];
     second[0] = 0;
-    ASSERT_EQ(b.offset(i) - b.offset(zero), b.offset(first) + b.offset(second) - 2 * b.offset(zero));
+    ASSERT_EQ(b.offset(i) - b.offset(zero),
+              b.offset(first) + b.offset(second) - 2 * b.offset(zero));
   });
 }
 

@@ -15,11 +15,14 @@ constexpr int64_t kLongRun = 64;          // beyond it a longer run is no better
 constexpr int64_t kSplitAbove = 1 << 15;  // elements; smaller conversions are one part
 constexpr int kMaxParts = 64;
 
-Status check_buffers(const Conversion& c, std::span<const std::byte> src, std::span<const std::byte> dst) {
+Status check_buffers(const Conversion& c, std::span<const std::byte> src,
+                     std::span<const std::byte> dst) {
   if (Bytes(static_cast<int64_t>(src.size())) < c.from().bytes())
-    return error(Code::kInvalidArgument, "source has {} bytes, its layout needs {}", src.size(), c.from().bytes().value);
+    return error(Code::kInvalidArgument, "source has {} bytes, its layout needs {}", src.size(),
+                 c.from().bytes().value);
   if (Bytes(static_cast<int64_t>(dst.size())) < c.to().bytes())
-    return error(Code::kInvalidArgument, "target has {} bytes, its layout needs {}", dst.size(), c.to().bytes().value);
+    return error(Code::kInvalidArgument, "target has {} bytes, its layout needs {}", dst.size(),
+                 c.to().bytes().value);
   const std::less<const std::byte*> before;
   if (before(src.data(), dst.data() + dst.size()) && before(dst.data(), src.data() + src.size()))
     return error(Code::kInvalidArgument, "source and target of a layout conversion overlap");
@@ -31,10 +34,12 @@ void zero_box(const BoundLayout& layout, size_t axis, int64_t offset, std::span<
   if (axis == sizes.size()) return write_element(dst, layout.bits(), offset, {});
   if (axis + 1 == sizes.size() && layout.strides()[axis] == 1 && layout.bits() >= 8) {
     const auto width = static_cast<size_t>(layout.bits() / 8);
-    std::memset(dst.data() + static_cast<size_t>(offset) * width, 0, static_cast<size_t>(sizes[axis]) * width);
+    std::memset(dst.data() + static_cast<size_t>(offset) * width, 0,
+                static_cast<size_t>(sizes[axis]) * width);
     return;
   }
-  for (int64_t i = 0; i < sizes[axis]; ++i) zero_box(layout, axis + 1, offset + i * layout.strides()[axis], dst);
+  for (int64_t i = 0; i < sizes[axis]; ++i)
+    zero_box(layout, axis + 1, offset + i * layout.strides()[axis], dst);
 }
 
 }  // namespace
@@ -60,7 +65,8 @@ class Conversion::Planner {
         const bool mixes = std::any_of(cluster.axes.begin(), cluster.axes.end(), [&](int b) {
           return c_.from_.mixes(a, b) || c_.to_.mixes(a, b);
         });
-        if (mixes) merged.axes.insert(merged.axes.begin(), cluster.axes.begin(), cluster.axes.end());
+        if (mixes)
+          merged.axes.insert(merged.axes.begin(), cluster.axes.begin(), cluster.axes.end());
         return mixes;
       });
       c_.clusters_.push_back(std::move(merged));
@@ -71,7 +77,8 @@ class Conversion::Planner {
   int64_t score(int axis) const {
     const BoundLayout::Line to = c_.to_.line(zero_, axis);
     const BoundLayout::Line from = c_.from_.line(zero_, axis);
-    return (to.stride == 1 ? 2 * std::min(to.length, kLongRun) : 0) + (reads_runs(axis) ? std::min(from.length, kLongRun) : 0);
+    return (to.stride == 1 ? 2 * std::min(to.length, kLongRun) : 0) +
+           (reads_runs(axis) ? std::min(from.length, kLongRun) : 0);
   }
   bool reads_runs(int axis) const { return c_.from_.line(zero_, axis).stride == 1; }
   int best(std::span<const int> axes) const {
@@ -85,19 +92,22 @@ class Conversion::Planner {
     return std::abs(c_.to_.offset(index) - c_.to_.offset(zero_));
   }
 
-  // Outer loops take large steps in the target; the innermost writes runs, the one around it reads runs.
+  // Outer loops take large steps in the target; the innermost writes runs, the one around it reads
+  // runs.
   void order() {
     std::vector<Cluster>& clusters = c_.clusters_;
     if (clusters.empty()) return;
-    std::stable_sort(clusters.begin(), clusters.end(),
-                     [&](const Cluster& a, const Cluster& b) { return step(a.free) > step(b.free); });
-    const auto inner = std::max_element(clusters.begin(), clusters.end(), [&](const Cluster& a, const Cluster& b) {
-      return score(a.free) < score(b.free);
+    std::stable_sort(clusters.begin(), clusters.end(), [&](const Cluster& a, const Cluster& b) {
+      return step(a.free) > step(b.free);
     });
+    const auto inner = std::max_element(
+        clusters.begin(), clusters.end(),
+        [&](const Cluster& a, const Cluster& b) { return score(a.free) < score(b.free); });
     std::rotate(inner, inner + 1, clusters.end());
     if (reads_runs(clusters.back().free)) return;
-    const auto reader = std::find_if(clusters.begin(), clusters.end() - 1,
-                                     [&](const Cluster& cluster) { return reads_runs(cluster.free); });
+    const auto reader =
+        std::find_if(clusters.begin(), clusters.end() - 1,
+                     [&](const Cluster& cluster) { return reads_runs(cluster.free); });
     if (reader != clusters.end() - 1) std::rotate(reader, reader + 1, clusters.end() - 1);
   }
 
@@ -117,10 +127,12 @@ class Conversion::Planner {
 
 Result<Conversion> Conversion::make(const BoundLayout& from, const BoundLayout& to) {
   if (from.dtype() != to.dtype())
-    return error(Code::kInvalidArgument, "a layout conversion from {} to {}: types must agree", name_of(from.dtype()),
-                 name_of(to.dtype()));
-  if (!std::equal(from.extents().begin(), from.extents().end(), to.extents().begin(), to.extents().end()))
-    return error(Code::kInvalidArgument, "a layout conversion from extents {} to {}: they must agree",
+    return error(Code::kInvalidArgument, "a layout conversion from {} to {}: types must agree",
+                 name_of(from.dtype()), name_of(to.dtype()));
+  if (!std::equal(from.extents().begin(), from.extents().end(), to.extents().begin(),
+                  to.extents().end()))
+    return error(Code::kInvalidArgument,
+                 "a layout conversion from extents {} to {}: they must agree",
                  fmt::join(from.extents(), "x"), fmt::join(to.extents(), "x"));
   Conversion conversion(from, to);
   if (from.elements() > 1) Planner(&conversion).plan();
@@ -131,26 +143,37 @@ void Conversion::fill(std::span<std::byte> dst) const {
   const bool sub_byte = to_.bits() < 8;
   if (to_.layout().padding() == Padding::kAny || to_.places() == 0) return;
   if (to_.padding() == 0 && !(sub_byte && to_.is_packed())) return;
-  if (!to_.is_packed() || to_.offset() * to_.bits() % 8 != 0) return zero_box(to_, 0, to_.offset(), dst);
+  if (!to_.is_packed() || to_.offset() * to_.bits() % 8 != 0)
+    return zero_box(to_, 0, to_.offset(), dst);
   const auto first = static_cast<size_t>(to_.offset() * to_.bits() / 8);
   std::memset(dst.data() + first, 0, static_cast<size_t>(to_.bytes().value) - first);
 }
 
-void Conversion::run(std::span<const std::byte> src, std::span<std::byte> dst, int first, int count) const {
+void Conversion::run(std::span<const std::byte> src, std::span<std::byte> dst, int first,
+                     int count) const {
   if (to_.elements() == 0 || count <= 0) return;
   switch (to_.bits()) {
-    case 8: return Walk<WholeMover<1>>(*this, src, dst).run(first, count);
-    case 16: return Walk<WholeMover<2>>(*this, src, dst).run(first, count);
-    case 32: return Walk<WholeMover<4>>(*this, src, dst).run(first, count);
-    case 64: return Walk<WholeMover<8>>(*this, src, dst).run(first, count);
-    case 128: return Walk<WholeMover<16>>(*this, src, dst).run(first, count);
-    case 4: return Walk<BitMover<4>>(*this, src, dst).run(first, count);
-    case 2: return Walk<BitMover<2>>(*this, src, dst).run(first, count);
-    default: return Walk<BitMover<1>>(*this, src, dst).run(first, count);
+    case 8:
+      return Walk<WholeMover<1>>(*this, src, dst).run(first, count);
+    case 16:
+      return Walk<WholeMover<2>>(*this, src, dst).run(first, count);
+    case 32:
+      return Walk<WholeMover<4>>(*this, src, dst).run(first, count);
+    case 64:
+      return Walk<WholeMover<8>>(*this, src, dst).run(first, count);
+    case 128:
+      return Walk<WholeMover<16>>(*this, src, dst).run(first, count);
+    case 4:
+      return Walk<BitMover<4>>(*this, src, dst).run(first, count);
+    case 2:
+      return Walk<BitMover<2>>(*this, src, dst).run(first, count);
+    default:
+      return Walk<BitMover<1>>(*this, src, dst).run(first, count);
   }
 }
 
-Status convert(const BoundLayout& from, std::span<const std::byte> src, const BoundLayout& to, std::span<std::byte> dst) {
+Status convert(const BoundLayout& from, std::span<const std::byte> src, const BoundLayout& to,
+               std::span<std::byte> dst) {
   TRY_ASSIGN(const Conversion conversion, Conversion::make(from, to));
   TRY(check_buffers(conversion, src, dst));
   conversion.fill(dst);

@@ -1,8 +1,9 @@
-// Conversion between any two layouts of one logical tensor, by walking runs in which both offsets are straight lines.
+// Conversion between any two layouts of one logical tensor, by walking runs in which both offsets
+// are straight lines.
 //
 //   @post at(convert(t, L), i) == at(t, i) for every element i
-//   @post places of L without an element are zero if L says so, and untouched if it says `any`; gaps between the
-//         strides of a Stored are never touched
+//   @post places of L without an element are zero if L says so, and untouched if it says `any`
+//   @post gaps between the strides of a Stored are untouched
 #pragma once
 
 #include <cstddef>
@@ -24,17 +25,18 @@ class Conversion {
   const BoundLayout& from() const { return from_; }
   const BoundLayout& to() const { return to_; }
 
-  // Writes the padding of `to` (of packed sub-byte types also the unused bits of each row); goes before all parts. It may
-  // also write places of elements.
+  // Writes the padding of `to` (of packed sub-byte types also the unused bits of each row); goes
+  // before all parts. It may also write places of elements.
   void fill(std::span<std::byte> dst) const;
   // Parts write disjoint bytes of dst: any thread may run any of them, in any order.
   int parts() const { return parts_; }
-  // Moves the elements of parts [first, first + count). Buffers hold at least from().bytes() and to().bytes(), and do not
-  // overlap.
+  // Moves the elements of parts [first, first + count). Buffers hold at least from().bytes() and
+  // to().bytes(), and do not overlap.
   void run(std::span<const std::byte> src, std::span<std::byte> dst, int first, int count) const;
 
  private:
-  // Axes that mix in either layout, walked together: `free` by lines, the others one position at a time.
+  // Axes that mix in either layout, walked together: `free` by lines, the others one position at a
+  // time.
   struct Cluster {
     std::vector<int> axes;
     int free = 0;
@@ -46,13 +48,16 @@ class Conversion {
   Conversion(const BoundLayout& from, const BoundLayout& to) : from_(from), to_(to) {}
   BoundLayout from_;
   BoundLayout to_;
-  std::vector<Cluster> clusters_;  // outermost first; the last is the inner loop; none if there is at most one element
+  std::vector<Cluster> clusters_;  // outermost first; the last is the inner loop; none if there is
+                                   // at most one element
   int split_axis_ = -1;            // parts are ranges of this axis; -1: one part
   int parts_ = 1;
 };
 
-// The whole conversion on the calling thread. kInvalidArgument if dtype or extents differ, or a buffer is too small.
-Status convert(const BoundLayout& from, std::span<const std::byte> src, const BoundLayout& to, std::span<std::byte> dst);
+// The whole conversion on the calling thread. kInvalidArgument if dtype or extents differ, or a
+// buffer is too small.
+Status convert(const BoundLayout& from, std::span<const std::byte> src, const BoundLayout& to,
+               std::span<std::byte> dst);
 
 // Element access for tests and references: the element's bits, low bits first (up to 128 bits).
 struct ElementBits {

@@ -1,7 +1,8 @@
 // The loops of a conversion. Internal to layout.
 //
-// Offsets are sums over clusters of axes, so each cluster gets a table of the offsets that its free axis adds, in tiles;
-// no element is divided for. The inner cluster's table holds runs, the one around it is blocked for the cache.
+// Offsets are sums over clusters of axes, so each cluster gets a table of the offsets that its free
+// axis adds, in tiles; no element is divided for. The inner cluster's table holds runs, the one
+// around it is blocked for the cache.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +16,8 @@ namespace tessera::layout {
 // Elements of whole bytes. Offsets and strides in elements.
 template <size_t kBytes>
 struct WholeMover {
-  static void move(const std::byte* src, int64_t s, int64_t src_stride, std::byte* dst, int64_t d, int64_t dst_stride,
-                   int64_t count) {
+  static void move(const std::byte* src, int64_t s, int64_t src_stride, std::byte* dst, int64_t d,
+                   int64_t dst_stride, int64_t count) {
     constexpr auto kWidth = static_cast<int64_t>(kBytes);
     src += s * kWidth;
     dst += d * kWidth;
@@ -32,8 +33,8 @@ struct WholeMover {
 // Elements of kBits < 8 bits, low bits first.
 template <int kBits>
 struct BitMover {
-  static void move(const std::byte* src, int64_t s, int64_t src_stride, std::byte* dst, int64_t d, int64_t dst_stride,
-                   int64_t count) {
+  static void move(const std::byte* src, int64_t s, int64_t src_stride, std::byte* dst, int64_t d,
+                   int64_t dst_stride, int64_t count) {
     constexpr int64_t kPerByte = 8 / kBits;
     int64_t i = 0;
     if (src_stride == 1 && dst_stride == 1 && s % kPerByte == 0 && d % kPerByte == 0) {
@@ -49,7 +50,8 @@ struct BitMover {
     const unsigned value = std::to_integer<unsigned>(src[s * kBits / 8]) >> (s * kBits % 8) & kMask;
     const int shift = static_cast<int>(d * kBits % 8);
     std::byte& target = dst[d * kBits / 8];
-    target = static_cast<std::byte>((std::to_integer<unsigned>(target) & ~(kMask << shift)) | value << shift);
+    target = static_cast<std::byte>((std::to_integer<unsigned>(target) & ~(kMask << shift)) |
+                                    value << shift);
   }
 };
 
@@ -57,7 +59,11 @@ template <class Mover>
 class Conversion::Walk {
  public:
   Walk(const Conversion& c, std::span<const std::byte> src, std::span<std::byte> dst)
-      : c_(c), src_(src.data()), dst_(dst.data()), extents_(c.from_.extents()), index_(extents_.size()) {
+      : c_(c),
+        src_(src.data()),
+        dst_(dst.data()),
+        extents_(c.from_.extents()),
+        index_(extents_.size()) {
     begin_.assign(extents_.size(), 0);
     end_.assign(extents_.begin(), extents_.end());
     src_origin_ = c.from_.offset(index_);
@@ -78,8 +84,9 @@ class Conversion::Walk {
 
  private:
   static constexpr int64_t kTile = 4096;  // positions per table
-  static constexpr size_t kBlock = 32;    // positions of the outer of the two inner loops that share a run
-  static constexpr int64_t kRun = 64;     // elements of a run that is not contiguous on both sides
+  static constexpr size_t kBlock =
+      64;  // positions of the outer of the two inner loops that share a run
+  static constexpr int64_t kRun = 16;  // elements of a run that is not contiguous on both sides
 
   struct Loop {
     size_t cluster;
@@ -128,7 +135,8 @@ class Conversion::Walk {
     const Cluster& cluster = c_.clusters_[n];
     const bool inner = n + 1 == c_.clusters_.size();
     std::vector<int64_t> index(extents_.size());
-    for (const int axis : cluster.axes) index[static_cast<size_t>(axis)] = index_[static_cast<size_t>(axis)];
+    for (const int axis : cluster.axes)
+      index[static_cast<size_t>(axis)] = index_[static_cast<size_t>(axis)];
     if (inner) runs_.clear();
     moves_[n].clear();
     int64_t& position = index[static_cast<size_t>(cluster.free)];
@@ -136,7 +144,8 @@ class Conversion::Walk {
       const BoundLayout::Line from = c_.from_.line(index, cluster.free);
       const BoundLayout::Line to = c_.to_.line(index, cluster.free);
       const int64_t length = std::min({from.length, to.length, end - position});
-      const Run run{{from.start - src_origin_, to.start - dst_origin_}, {from.stride, to.stride}, length};
+      const Run run{
+          {from.start - src_origin_, to.start - dst_origin_}, {from.stride, to.stride}, length};
       inner ? add_run(run) : add_moves(run, &moves_[n]);
       position += length;
     }
@@ -176,11 +185,12 @@ class Conversion::Walk {
 
   void innermost(std::span<const Move> outer, int64_t src, int64_t dst) {
     for (size_t first = 0; first < outer.size(); first += kBlock) {
-      const std::span<const Move> block = outer.subspan(first, std::min(kBlock, outer.size() - first));
+      const std::span<const Move> block =
+          outer.subspan(first, std::min(kBlock, outer.size() - first));
       for (const Run& r : runs_)
         for (const Move& m : block)
-          Mover::move(src_, src + m.src + r.start.src, r.stride.src, dst_, dst + m.dst + r.start.dst, r.stride.dst,
-                      r.length);
+          Mover::move(src_, src + m.src + r.start.src, r.stride.src, dst_,
+                      dst + m.dst + r.start.dst, r.stride.dst, r.length);
     }
   }
 

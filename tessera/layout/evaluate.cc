@@ -7,7 +7,9 @@
 namespace tessera::layout {
 namespace {
 
-int64_t value_at(std::span<const int64_t> values, const Ref& ref) { return values[static_cast<size_t>(ref.node)]; }
+int64_t value_at(std::span<const int64_t> values, const Ref& ref) {
+  return values[static_cast<size_t>(ref.node)];
+}
 
 Affine divide(Affine x, int64_t k) {
   if (x.slope % k == 0) return {x.value / k, x.slope / k, x.length};
@@ -26,7 +28,8 @@ Affine local(const Node& node, Affine x) {
   return {x.value - s.lo, x.slope, x.slope == 0 ? x.length : std::min(x.length, s.hi - x.value)};
 }
 
-// One argument moves by 1 over bits that the others leave 0, or nothing moves, or the line is one point.
+// One argument moves by 1 over bits that the others leave 0, or nothing moves, or the line is one
+// point.
 Affine exclusive_or(const Node& node, std::span<const Affine> lines) {
   Affine result{0, 0, lines[static_cast<size_t>(node.args[0].node)].length};
   int64_t constant = 0;
@@ -52,17 +55,23 @@ Affine exclusive_or(const Node& node, std::span<const Affine> lines) {
   return {result.value, 1, std::min(result.length, block - moving % block)};
 }
 
-Affine line_of(const Node& node, std::span<const int64_t> index, int axis, std::span<const int64_t> extents,
-               std::span<const Affine> lines) {
+Affine line_of(const Node& node, std::span<const int64_t> index, int axis,
+               std::span<const int64_t> extents, std::span<const Affine> lines) {
   const auto arg = [&](size_t i) { return lines[static_cast<size_t>(node.args[i].node)]; };
   const int64_t whole = extents[static_cast<size_t>(axis)] - index[static_cast<size_t>(axis)];
   switch (node.kind) {
-    case NodeKind::kZero: return {0, 0, whole};
-    case NodeKind::kLetter: return {index[static_cast<size_t>(node.axis)], node.axis == axis ? 1 : 0, whole};
-    case NodeKind::kDiv: return divide(arg(0), node.by);
-    case NodeKind::kMod: return remainder(arg(0), node.by);
-    case NodeKind::kXor: return exclusive_or(node, lines);
-    case NodeKind::kJoinMod: return remainder(divide(local(node, arg(0)), node.by), node.modulus);
+    case NodeKind::kZero:
+      return {0, 0, whole};
+    case NodeKind::kLetter:
+      return {index[static_cast<size_t>(node.axis)], node.axis == axis ? 1 : 0, whole};
+    case NodeKind::kDiv:
+      return divide(arg(0), node.by);
+    case NodeKind::kMod:
+      return remainder(arg(0), node.by);
+    case NodeKind::kXor:
+      return exclusive_or(node, lines);
+    case NodeKind::kJoinMod:
+      return remainder(divide(local(node, arg(0)), node.by), node.modulus);
     case NodeKind::kJoin: {
       Affine x = divide(local(node, arg(0)), node.by);
       x.value += node.bases[node.segment_of(arg(0).value)];
@@ -85,10 +94,14 @@ Affine line_of(const Node& node, std::span<const int64_t> index, int axis, std::
 
 int64_t Graph::evaluate_node(const Node& node, std::span<const int64_t> values) const {
   switch (node.kind) {
-    case NodeKind::kZero: return 0;
-    case NodeKind::kLetter: return 0;  // set by evaluate
-    case NodeKind::kDiv: return value_at(values, node.args[0]) / node.by;
-    case NodeKind::kMod: return value_at(values, node.args[0]) % node.by;
+    case NodeKind::kZero:
+      return 0;
+    case NodeKind::kLetter:
+      return 0;  // set by evaluate
+    case NodeKind::kDiv:
+      return value_at(values, node.args[0]) / node.by;
+    case NodeKind::kMod:
+      return value_at(values, node.args[0]) % node.by;
     case NodeKind::kJoin:
     case NodeKind::kJoinMod: {
       const int64_t position = value_at(values, node.args[0]);
@@ -103,7 +116,8 @@ int64_t Graph::evaluate_node(const Node& node, std::span<const int64_t> values) 
     }
     case NodeKind::kMerge: {
       int64_t sum = 0;
-      for (size_t i = 0; i < node.args.size(); ++i) sum += value_at(values, node.args[i]) * node.strides[i];
+      for (size_t i = 0; i < node.args.size(); ++i)
+        sum += value_at(values, node.args[i]) * node.strides[i];
       return sum;
     }
   }
@@ -116,8 +130,10 @@ void Graph::evaluate(std::span<const int64_t> index, std::span<int64_t> values) 
                                                     : evaluate_node(nodes_[n], values);
 }
 
-void Graph::evaluate_lines(std::span<const int64_t> index, int axis, std::span<Affine> lines) const {
-  for (size_t n = 0; n < nodes_.size(); ++n) lines[n] = line_of(nodes_[n], index, axis, extents_, lines);
+void Graph::evaluate_lines(std::span<const int64_t> index, int axis,
+                           std::span<Affine> lines) const {
+  for (size_t n = 0; n < nodes_.size(); ++n)
+    lines[n] = line_of(nodes_[n], index, axis, extents_, lines);
 }
 
 std::vector<bool> Graph::axes_of(int node) const {

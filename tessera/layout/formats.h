@@ -19,10 +19,11 @@ namespace tessera::layout {
 struct FormatRequest {
   DType dtype = DType::kF16;
   std::vector<int64_t> extents = {};
-  // Logical axes in order, in the format's own letters: "nhwc" for a channels-last NC1HWC0. Empty: the format's default
-  // (FormatInfo::letters). Further letters are batch axes and go outermost.
+  // Logical axes in order, in the format's own letters: "nhwc" for a channels-last NC1HWC0. Empty:
+  // the format's default (FormatInfo::letters). Further letters are batch axes and go outermost.
   std::string letters = {};
-  int64_t groups = 1;  // FRACTAL_Z: of the convolution; n counts all output channels, c those of one group
+  int64_t groups =
+      1;  // FRACTAL_Z: of the convolution; n counts all output channels, c those of one group
   int64_t input = 0;   // RNN formats: input size, 0 if the rows are the hidden state alone
   int64_t hidden = 0;  // RNN formats: hidden size; LSTM: n / 4 if 0
 };
@@ -37,12 +38,13 @@ struct FormatInfo {
 
 std::span<const FormatInfo> formats();
 
-// kNotFound for an unknown name; kInvalidArgument for axes, groups or sizes that the format does not take. "NZ" and "5HD"
-// are other names of FRACTAL_NZ and NC1HWC0; case does not matter.
+// kNotFound for an unknown name; kInvalidArgument for axes, groups or sizes that the format does
+// not take. "NZ" and "5HD" are other names of FRACTAL_NZ and NC1HWC0; case does not matter.
 Result<Layout> format_layout(std::string_view name, const FormatRequest& request);
 
-// Names of all formats that, for this request, place every element as `bound` does. Size-1 axes and small channels make
-// formats coincide: all are returned.
-Result<std::vector<std::string_view>> matching_formats(const BoundLayout& bound, const FormatRequest& request);
+// Names of all formats that, for this request, place every element as `bound` does. Size-1 axes and
+// small channels make formats coincide: all are returned.
+Result<std::vector<std::string_view>> matching_formats(const BoundLayout& bound,
+                                                       const FormatRequest& request);
 
 }  // namespace tessera::layout

@@ -27,15 +27,19 @@ Index shape(std::string_view format, const FormatRequest& request) {
   return {b.physical_extents().begin(), b.physical_extents().end()};
 }
 
-// Values 1, 2, ... of a row-major tensor, in the layout's places; 0 is padding. Checks the way back, too.
+// Values 1, 2, ... of a row-major tensor, in the layout's places; 0 is padding. Checks the way
+// back, too.
 std::vector<int32_t> numbered(const BoundLayout& to) {
-  const BoundLayout rows = *BoundLayout::bind(Layout::row_major(static_cast<int>(to.extents().size())), to.dtype(), to.extents());
+  const BoundLayout rows = *BoundLayout::bind(
+      Layout::row_major(static_cast<int>(to.extents().size())), to.dtype(), to.extents());
   std::vector<int32_t> values(static_cast<size_t>(rows.elements()));
   std::iota(values.begin(), values.end(), 1);
   std::vector<int32_t> result(static_cast<size_t>(to.places()), -1);
-  EXPECT_TRUE(convert(rows, std::as_bytes(std::span(values)), to, std::as_writable_bytes(std::span(result))));
+  EXPECT_TRUE(convert(rows, std::as_bytes(std::span(values)), to,
+                      std::as_writable_bytes(std::span(result))));
   std::vector<int32_t> back(values.size(), -1);
-  EXPECT_TRUE(convert(to, std::as_bytes(std::span(result)), rows, std::as_writable_bytes(std::span(back))));
+  EXPECT_TRUE(
+      convert(to, std::as_bytes(std::span(result)), rows, std::as_writable_bytes(std::span(back))));
   EXPECT_EQ(back, values);
   return result;
 }
@@ -52,7 +56,8 @@ TEST(Formats, ExampleA_NzOf20x28) {
   const std::vector<int32_t> nz = numbered("NZ", {.extents = {20, 28}});
   const auto row = [&](int n1, int m1, int m0, int length) {
     Index values;
-    for (int n0 = 0; n0 < length; ++n0) values.push_back(nz[static_cast<size_t>(((n1 * 2 + m1) * 16 + m0) * 16 + n0)] - 1);
+    for (int n0 = 0; n0 < length; ++n0)
+      values.push_back(nz[static_cast<size_t>(((n1 * 2 + m1) * 16 + m0) * 16 + n0)] - 1);
     return values;
   };
   const auto count_from = [](int64_t first, size_t length) {
@@ -70,16 +75,20 @@ TEST(Formats, ExampleA_NzOf20x28) {
 }
 
 TEST(Formats, ExampleB_NzWithFractalsOf2x2) {
-  const BoundLayout nz = *BoundLayout::bind(*Layout::parse("mn: n/2 m/2 m%2 n%2"), DType::kI32, Index{4, 4});
-  EXPECT_EQ(numbered(nz), (std::vector<int32_t>{1, 2, 5, 6, 9, 10, 13, 14, 3, 4, 7, 8, 11, 12, 15, 16}));
+  const BoundLayout nz =
+      *BoundLayout::bind(*Layout::parse("mn: n/2 m/2 m%2 n%2"), DType::kI32, Index{4, 4});
+  EXPECT_EQ(numbered(nz),
+            (std::vector<int32_t>{1, 2, 5, 6, 9, 10, 13, 14, 3, 4, 7, 8, 11, 12, 15, 16}));
 }
 
 TEST(Formats, ExampleC_FractalZOfHwcn) {
-  EXPECT_EQ(shape("FRACTAL_Z", {.extents = {2, 2, 32, 32}, .letters = "hwcn"}), (Index{8, 2, 16, 16}));
+  EXPECT_EQ(shape("FRACTAL_Z", {.extents = {2, 2, 32, 32}, .letters = "hwcn"}),
+            (Index{8, 2, 16, 16}));
 }
 
 TEST(Formats, ExampleD_FractalZ3dOfNdhwc) {
-  EXPECT_EQ(shape("FRACTAL_Z_3D", {.extents = {48, 2, 2, 2, 32}, .letters = "ndhwc"}), (Index{16, 3, 16, 16}));
+  EXPECT_EQ(shape("FRACTAL_Z_3D", {.extents = {48, 2, 2, 2, 32}, .letters = "ndhwc"}),
+            (Index{16, 3, 16, 16}));
 }
 
 TEST(Formats, ExampleE_FiveHdOfAnImage) {
@@ -92,23 +101,34 @@ TEST(Formats, C0FollowsTheType) {
   EXPECT_EQ(shape("NZ", {.dtype = DType::kF32, .extents = {16, 16}}), (Index{2, 1, 16, 8}));
   EXPECT_EQ(shape("NZ", {.dtype = DType::kI8, .extents = {16, 64}}), (Index{2, 1, 16, 32}));
   EXPECT_EQ(shape("NZ", {.dtype = DType::kI4, .extents = {3, 16, 64}}), (Index{3, 1, 1, 16, 64}));
-  EXPECT_EQ(format_layout("NZ", {.extents = {3, 16, 64}})->to_string(), "amn: a n/16 m/16 m%16 n%16");
-  EXPECT_EQ(format_layout("packed_dot_b", {.dtype = DType::kBF16, .extents = {8, 8}})->to_string(), "kn: k/2 n k%2");
+  EXPECT_EQ(format_layout("NZ", {.extents = {3, 16, 64}})->to_string(),
+            "amn: a n/16 m/16 m%16 n%16");
+  EXPECT_EQ(format_layout("packed_dot_b", {.dtype = DType::kBF16, .extents = {8, 8}})->to_string(),
+            "kn: k/2 n k%2");
 }
 
-// Every place as the formulas of MindSpore's trans.cc give it, for groups blocks of e, diagonal inside.
+// Every place as the formulas of MindSpore's trans.cc give it, for groups blocks of e, diagonal
+// inside.
 TEST(Formats, GroupedFractalZ) {
-  struct Case { int64_t groups, outputs, inputs, h, w; };
-  for (const Case& c : {Case{2, 6, 4, 1, 2}, {32, 32, 1, 3, 3}, {4, 64, 16, 2, 1}, {5, 15, 7, 1, 1},
-                                                 {3, 96, 24, 1, 1}, {8, 8, 3, 2, 2}}) {
+  struct Case {
+    int64_t groups, outputs, inputs, h, w;
+  };
+  for (const Case& c : {Case{2, 6, 4, 1, 2},
+                        {32, 32, 1, 3, 3},
+                        {4, 64, 16, 2, 1},
+                        {5, 15, 7, 1, 1},
+                        {3, 96, 24, 1, 1},
+                        {8, 8, 3, 2, 2}}) {
     const int64_t g = c.groups;
     const int64_t inputs = c.inputs;
     const int64_t per_group = c.outputs / g;
-    const int64_t e = std::min(std::lcm(std::lcm(inputs, 16) / inputs, std::lcm(per_group, 16) / per_group), g);
+    const int64_t e =
+        std::min(std::lcm(std::lcm(inputs, 16) / inputs, std::lcm(per_group, 16) / per_group), g);
     const int64_t c_opt = (e * inputs + 15) / 16 * 16;
     const int64_t n1 = (per_group * e + 15) / 16;
     const FormatRequest request{.extents = {c.outputs, inputs, c.h, c.w}, .groups = g};
-    EXPECT_EQ(shape("FRACTAL_Z", request), (Index{(g + e - 1) / e * (c_opt / 16) * c.h * c.w, n1, 16, 16}));
+    EXPECT_EQ(shape("FRACTAL_Z", request),
+              (Index{(g + e - 1) / e * (c_opt / 16) * c.h * c.w, n1, 16, 16}));
     const std::vector<int32_t> got = numbered("FRACTAL_Z", request);
     std::vector<int32_t> expected(got.size(), 0);
     int32_t value = 1;
@@ -117,7 +137,8 @@ TEST(Formats, GroupedFractalZ) {
       const int64_t row = group % e * per_group + i[0] % per_group;
       const int64_t column = group % e * inputs + i[1];
       const int64_t fractal = ((group / e * (c_opt / 16) + column / 16) * c.h + i[2]) * c.w + i[3];
-      expected[static_cast<size_t>(((fractal * n1 + row / 16) * 16 + row % 16) * 16 + column % 16)] = value++;
+      expected[static_cast<size_t>(((fractal * n1 + row / 16) * 16 + row % 16) * 16 +
+                                   column % 16)] = value++;
     });
     EXPECT_EQ(got, expected) << g << " groups";
   }
@@ -131,17 +152,19 @@ TEST(Formats, FractalZC04) {
   int32_t value = 1;
   for_each_index(request.extents, [&](const Index& i) {
     const int64_t k = (i[2] * 3 + i[3]) * 4 + i[1];
-    expected[static_cast<size_t>(((k / 16 * 2 + i[0] / 16) * 16 + i[0] % 16) * 16 + k % 16)] = value++;
+    expected[static_cast<size_t>(((k / 16 * 2 + i[0] / 16) * 16 + i[0] % 16) * 16 + k % 16)] =
+        value++;
   });
   EXPECT_EQ(got, expected);
-  EXPECT_FALSE(BoundLayout::bind(*format_layout("FRACTAL_Z_C04", {.extents = {20, 5, 3, 3}}), DType::kF16,
-                                 Index{20, 5, 3, 3}));
+  EXPECT_FALSE(BoundLayout::bind(*format_layout("FRACTAL_Z_C04", {.extents = {20, 5, 3, 3}}),
+                                 DType::kF16, Index{20, 5, 3, 3}));
 }
 
 TEST(Formats, RnnWeightsPadInputHiddenAndGates) {
   const int64_t input = 10;
   const int64_t hidden = 20;
-  const FormatRequest request{.extents = {input + hidden, 4 * hidden}, .input = input, .hidden = hidden};
+  const FormatRequest request{
+      .extents = {input + hidden, 4 * hidden}, .input = input, .hidden = hidden};
   for (const char* name : {"FRACTAL_ZN_RNN", "FRACTAL_ZN_LSTM"}) {
     EXPECT_EQ(shape(name, request), (Index{1 + 2, 4 * 2, 16, 16}));
     const std::vector<int32_t> got = numbered(name, request);
@@ -154,8 +177,10 @@ TEST(Formats, RnnWeightsPadInputHiddenAndGates) {
     });
     EXPECT_EQ(got, expected) << name;
   }
-  EXPECT_EQ(shape("FRACTAL_ZN_RNN", {.extents = {20, 60}, .input = 10, .hidden = 20}), (Index{2, 6, 16, 16}));
-  EXPECT_EQ(shape("FRACTAL_ZN_RNN", {.extents = {10, 60}, .input = 10, .hidden = 20}), (Index{1, 6, 16, 16}));
+  EXPECT_EQ(shape("FRACTAL_ZN_RNN", {.extents = {20, 60}, .input = 10, .hidden = 20}),
+            (Index{2, 6, 16, 16}));
+  EXPECT_EQ(shape("FRACTAL_ZN_RNN", {.extents = {10, 60}, .input = 10, .hidden = 20}),
+            (Index{1, 6, 16, 16}));
   EXPECT_EQ(shape("ND_RNN_BIAS", {.extents = {60}, .hidden = 20}), (Index{96}));
 }
 
@@ -172,8 +197,10 @@ TEST(Formats, EveryRowRoundTripsForOddSizes) {
     RandomLayouts random(9);
     for (int round = 0; round < 30; ++round) {
       FormatRequest request{.dtype = DType::kI32, .hidden = 6};
-      const size_t rank = format.letters.size() + (format.batched ? static_cast<size_t>(random.below(3)) : 0);
-      for (const int64_t extent : random.extents(static_cast<int>(rank))) request.extents.push_back(std::min<int64_t>(extent, 4));
+      const size_t rank =
+          format.letters.size() + (format.batched ? static_cast<size_t>(random.below(3)) : 0);
+      for (const int64_t extent : random.extents(static_cast<int>(rank)))
+        request.extents.push_back(std::min<int64_t>(extent, 4));
       if (format.letters.size() > 1) request.extents.back() += 16;
       if (format.name == "NC1HWC0_C04") request.extents = {2, request.extents[1], 5, 7};
       if (format.name == "ND_RNN_BIAS") request.extents = {18};
@@ -196,8 +223,10 @@ TEST(Formats, CoincideForSmallSizes) {
   const auto names = [&](const FormatRequest& r, std::string_view format) {
     return *matching_formats(bind(format, r), r);
   };
-  EXPECT_EQ(names(request, "ND"), (std::vector<std::string_view>{"ND", "NC1HWC0", "C1HWNC0", "FRACTAL_Z"}));
-  EXPECT_EQ(names({.extents = {20, 28}}, "NZ"), (std::vector<std::string_view>{"FRACTAL_NZ", "FRACTAL_NZ_L0C"}));
+  EXPECT_EQ(names(request, "ND"),
+            (std::vector<std::string_view>{"ND", "NC1HWC0", "C1HWNC0", "FRACTAL_Z"}));
+  EXPECT_EQ(names({.extents = {20, 28}}, "NZ"),
+            (std::vector<std::string_view>{"FRACTAL_NZ", "FRACTAL_NZ_L0C"}));
 }
 
 TEST(Formats, RefuseWhatTheyDoNotTake) {

@@ -42,7 +42,9 @@ size_t Node::segment_of(int64_t position) const {
   return j;
 }
 
-Graph::Graph(std::span<const int64_t> extents) : extents_(extents.begin(), extents.end()) { nodes_.emplace_back(); }
+Graph::Graph(std::span<const int64_t> extents) : extents_(extents.begin(), extents.end()) {
+  nodes_.emplace_back();
+}
 
 int Graph::intern(Node node) {
   for (size_t n = 0; n < nodes_.size(); ++n)
@@ -62,15 +64,37 @@ Ref Graph::letter(int axis) {
 Result<Ref> Graph::add(const Expr& e) {
   Ref ref;
   switch (e.kind) {
-    case ExprKind::kLetter: ref = letter(e.axis); break;
-    case ExprKind::kMerge: { TRY_ASSIGN(ref, add_merge(e)); break; }
-    case ExprKind::kJoin: { TRY_ASSIGN(ref, add_join(e)); break; }
-    case ExprKind::kXor: { TRY_ASSIGN(ref, add_xor(e)); break; }
-    case ExprKind::kDiv: { TRY_ASSIGN(const Ref arg, add(e.args[0])); ref = div(arg, e.by); break; }
-    case ExprKind::kMod: { TRY_ASSIGN(const Ref arg, add(e.args[0])); ref = mod(arg, e.by); break; }
+    case ExprKind::kLetter:
+      ref = letter(e.axis);
+      break;
+    case ExprKind::kMerge: {
+      TRY_ASSIGN(ref, add_merge(e));
+      break;
+    }
+    case ExprKind::kJoin: {
+      TRY_ASSIGN(ref, add_join(e));
+      break;
+    }
+    case ExprKind::kXor: {
+      TRY_ASSIGN(ref, add_xor(e));
+      break;
+    }
+    case ExprKind::kDiv: {
+      TRY_ASSIGN(const Ref arg, add(e.args[0]));
+      ref = div(arg, e.by);
+      break;
+    }
+    case ExprKind::kMod: {
+      TRY_ASSIGN(const Ref arg, add(e.args[0]));
+      ref = mod(arg, e.by);
+      break;
+    }
   }
-  if (full_) return error(Code::kInvalidArgument, "layout needs more than {} terms in normal form", kMaxNodes);
-  if (ref.size > kMaxSize) return error(Code::kOutOfRange, "an expression has size {}, beyond 2^62", ref.size);
+  if (full_)
+    return error(Code::kInvalidArgument, "layout needs more than {} terms in normal form",
+                 kMaxNodes);
+  if (ref.size > kMaxSize)
+    return error(Code::kOutOfRange, "an expression has size {}, beyond 2^62", ref.size);
   return ref;
 }
 
@@ -86,14 +110,16 @@ Result<Ref> Graph::add_merge(const Expr& e) {
   return merge(std::move(args));
 }
 
-// Drops leading positions that are always 0, unnests, fuses digits; a lone join keeps its own merge node, so that
-// divisions of the merge do not act on the segments.
+// Drops leading positions that are always 0, unnests, fuses digits; a lone join keeps its own merge
+// node, so that divisions of the merge do not act on the segments.
 Ref Graph::merge(std::vector<Ref> args) {
   int64_t total = 1;
   for (const Ref& arg : args) total *= arg.size;
-  while (flatten(&args) || fuse_digits(&args)) {}
+  while (flatten(&args) || fuse_digits(&args)) {
+  }
   if (args.empty()) return {0, total};
-  if (args.size() == 1 && (*this)[args[0].node].kind != NodeKind::kJoin) return {args[0].node, total};
+  if (args.size() == 1 && (*this)[args[0].node].kind != NodeKind::kJoin)
+    return {args[0].node, total};
   Node node{.kind = NodeKind::kMerge, .args = args};
   int64_t stride = product_of_inner(args);
   bool empty = false;
@@ -135,7 +161,9 @@ bool Graph::fuse_digits(std::vector<Ref>* args) {
     const Ref low = (*args)[i + 1];
     const Node digit = (*this)[low.node];
     if (digit.kind != NodeKind::kMod || digit.by != low.size) continue;
-    if (div({digit.args[0].node, (*this)[digit.args[0].node].bound}, digit.by).node != (*args)[i].node) continue;
+    if (div({digit.args[0].node, (*this)[digit.args[0].node].bound}, digit.by).node !=
+        (*args)[i].node)
+      continue;
     (*args)[i] = {digit.args[0].node, (*args)[i].size * low.size};
     args->erase(args->begin() + static_cast<std::ptrdiff_t>(i) + 1);
     return true;
@@ -152,7 +180,8 @@ Result<Ref> Graph::add_join(const Expr& e) {
     end = std::max(end, s.hi);
   }
   if (covered != extent || end != extent)
-    return error(Code::kInvalidArgument, "segments hold {} positions up to {}, but logical axis {} has extent {}", covered,
+    return error(Code::kInvalidArgument,
+                 "segments hold {} positions up to {}, but logical axis {} has extent {}", covered,
                  end, e.axis, extent);
   const Ref whole = letter(e.axis);
   if (e.segments.size() == 1) return whole;
@@ -162,7 +191,10 @@ Result<Ref> Graph::add_join(const Expr& e) {
 
 // The join of the same segments, each divided by `by`.
 int Graph::join(const Node& letter_join, int64_t by) {
-  Node node{.kind = NodeKind::kJoin, .by = by, .args = letter_join.args, .segments = letter_join.segments};
+  Node node{.kind = NodeKind::kJoin,
+            .by = by,
+            .args = letter_join.args,
+            .segments = letter_join.segments};
   node.bound = 0;
   for (const Segment& s : node.segments) {
     node.bases.push_back(node.bound);
@@ -192,7 +224,8 @@ Result<Ref> Graph::add_xor(const Expr& e) {
   if (size > kMaxSize) return error(Code::kOutOfRange, "xor of size {} exceeds 2^62", size);
   size = power_of_two_above(size);
   if (node.args.empty()) return Ref{0, size};
-  if (node.args.size() == 1 && (*this)[node.args[0].node].kind != NodeKind::kJoin) return Ref{node.args[0].node, size};
+  if (node.args.size() == 1 && (*this)[node.args[0].node].kind != NodeKind::kJoin)
+    return Ref{node.args[0].node, size};
   node.bound = power_of_two_above(bound);
   return Ref{intern(std::move(node)), size};
 }
@@ -214,17 +247,24 @@ Ref Graph::div(Ref x, int64_t k) {
   const int64_t size = ceil_div(x.size, k);
   if (k == 1) return x;
   if (k >= node.bound) return {0, size};
-  if (node.kind == NodeKind::kDiv) return {div({node.args[0].node, x.size}, saturating_product(node.by, k)).node, size};
+  if (node.kind == NodeKind::kDiv)
+    return {div({node.args[0].node, x.size}, saturating_product(node.by, k)).node, size};
   if (node.kind == NodeKind::kMod)
     if (const int64_t g = std::gcd(node.by, k); g > 1) {
       const Ref part = div({node.args[0].node, (*this)[node.args[0].node].bound}, g);
       return {div(mod(part, node.by / g), k / g).node, size};
     }
   if (node.kind == NodeKind::kJoinMod)
-    if (const int64_t g = std::gcd(node.modulus, k); g > 1) return {div({part_of(node, g), x.size}, k / g).node, size};
+    if (const int64_t g = std::gcd(node.modulus, k); g > 1)
+      return {div({part_of(node, g), x.size}, k / g).node, size};
   if (node.kind == NodeKind::kMerge)
-    if (const Ref quotient = div_merge(node, x, k); quotient.size >= 0) return {quotient.node, size};
-  return {intern({.kind = NodeKind::kDiv, .by = k, .args = {{x.node, 0}}, .bound = ceil_div(node.bound, k)}), size};
+    if (const Ref quotient = div_merge(node, x, k); quotient.size >= 0)
+      return {quotient.node, size};
+  return {intern({.kind = NodeKind::kDiv,
+                  .by = k,
+                  .args = {{x.node, 0}},
+                  .bound = ceil_div(node.bound, k)}),
+          size};
 }
 
 // (a z)/k with g = gcd(|z|, k): (a z/g)/(k/g). Size -1: g is 1, nothing to gain.

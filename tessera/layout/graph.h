@@ -1,5 +1,6 @@
-// Layout expressions bound to extents, as a graph of shared nodes in a normal form: equal values are (mostly) one node.
-// Internal to layout. Node ids are topological: arguments come before their users.
+// Layout expressions bound to extents, as a graph of shared nodes in a normal form: equal values
+// are (mostly) one node. Internal to layout. Node ids are topological: arguments come before their
+// users.
 #pragma once
 
 #include <cstdint>
@@ -46,12 +47,13 @@ struct Node {
   // The segment that holds `position`, which must be covered.
   size_t segment_of(int64_t position) const;
   bool same_term(const Node& o) const {
-    return kind == o.kind && axis == o.axis && by == o.by && modulus == o.modulus && args == o.args &&
-           segments == o.segments;
+    return kind == o.kind && axis == o.axis && by == o.by && modulus == o.modulus &&
+           args == o.args && segments == o.segments;
   }
 };
 
-// value + t * slope for 0 <= t < length, as one axis moves by t. Not initialised: arrays of it lie on hot stacks.
+// value + t * slope for 0 <= t < length, as one axis moves by t. Not initialised: arrays of it lie
+// on hot stacks.
 struct Affine {
   int64_t value;
   int64_t slope;
@@ -64,7 +66,8 @@ class Graph {
 
   // kInvalidArgument: segments that do not cover their axis; kOutOfRange: sizes beyond kMaxSize.
   Result<Ref> add(const Expr& e);
-  // Normal forms of quotients and parts, for the solver. After overflow of kMaxNodes they return the node zero.
+  // Normal forms of quotients and parts, for the solver. After overflow of kMaxNodes they return
+  // the node zero.
   Ref div(Ref x, int64_t k);
   int join_of(const Node& join_mod);  // the kJoin whose remainder by `modulus` this node is
 

@@ -10,7 +10,8 @@ constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO
 
 std::string default_letters(int rank) {
   std::string letters(kLetters.substr(0, static_cast<size_t>(std::min(rank, kMaxLetters))));
-  letters.resize(static_cast<size_t>(rank), '?');  // beyond kMaxLetters: usable, but the text does not parse
+  letters.resize(static_cast<size_t>(rank),
+                 '?');  // beyond kMaxLetters: usable, but the text does not parse
   return letters;
 }
 
@@ -25,7 +26,8 @@ Status check_letters(std::string_view letters) {
     if (kLetters.find(letters[i]) == std::string_view::npos && letters[i] != '?')
       return error(Code::kInvalidArgument, "logical axis {} of '{}' is not a letter", i, letters);
     if (letters[i] != '?' && letters.find(letters[i], i + 1) != std::string_view::npos)
-      return error(Code::kInvalidArgument, "letter {} stands twice in the logical axes '{}'", letters[i], letters);
+      return error(Code::kInvalidArgument, "letter {} stands twice in the logical axes '{}'",
+                   letters[i], letters);
   }
   return {};
 }
@@ -36,10 +38,11 @@ Status check_segments(const std::vector<Segment>& segments) {
   std::sort(sorted.begin(), sorted.end(), [](Segment a, Segment b) { return a.lo < b.lo; });
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (sorted[i].lo < 0 || sorted[i].lo >= sorted[i].hi)
-      return error(Code::kInvalidArgument, "segment [{}:{}] is empty or negative", sorted[i].lo, sorted[i].hi);
+      return error(Code::kInvalidArgument, "segment [{}:{}] is empty or negative", sorted[i].lo,
+                   sorted[i].hi);
     if (i > 0 && sorted[i].lo < sorted[i - 1].hi)
-      return error(Code::kInvalidArgument, "segments [{}:{}] and [{}:{}] overlap", sorted[i - 1].lo, sorted[i - 1].hi,
-                   sorted[i].lo, sorted[i].hi);
+      return error(Code::kInvalidArgument, "segments [{}:{}] and [{}:{}] overlap", sorted[i - 1].lo,
+                   sorted[i - 1].hi, sorted[i].lo, sorted[i].hi);
   }
   return {};
 }
@@ -49,14 +52,17 @@ Status check_arity(const Expr& e) {
   const bool unary = e.kind == ExprKind::kDiv || e.kind == ExprKind::kMod;
   const bool leaf = e.kind == ExprKind::kLetter || e.kind == ExprKind::kJoin;
   if (leaf ? n != 0 : unary ? n != 1 : n < 2)
-    return error(Code::kInvalidArgument, "an expression has {} arguments, which its kind does not take", n);
+    return error(Code::kInvalidArgument,
+                 "an expression has {} arguments, which its kind does not take", n);
   if (unary && e.by < 1) return error(Code::kInvalidArgument, "divisor {} is below 1", e.by);
   return {};
 }
 
 Status check_expr(const Expr& e, int rank, int depth, int* terms) {
-  if (depth > kMaxDepth) return error(Code::kInvalidArgument, "expression is nested deeper than {}", kMaxDepth);
-  if (++*terms > kMaxTerms) return error(Code::kInvalidArgument, "layout has more than {} terms", kMaxTerms);
+  if (depth > kMaxDepth)
+    return error(Code::kInvalidArgument, "expression is nested deeper than {}", kMaxDepth);
+  if (++*terms > kMaxTerms)
+    return error(Code::kInvalidArgument, "layout has more than {} terms", kMaxTerms);
   TRY(check_arity(e));
   if ((e.kind == ExprKind::kLetter || e.kind == ExprKind::kJoin) && (e.axis < 0 || e.axis >= rank))
     return error(Code::kInvalidArgument, "logical axis {} of a tensor of rank {}", e.axis, rank);
@@ -84,12 +90,18 @@ class Printer {
  private:
   std::string print(const Expr& e) const {
     switch (e.kind) {
-      case ExprKind::kLetter: return std::string(1, name(e.axis));
-      case ExprKind::kMerge: return "(" + list(e.args, " ") + ")";
-      case ExprKind::kJoin: return segments(e);
-      case ExprKind::kXor: return list(e.args, "^");
-      case ExprKind::kDiv: return fmt::format("{}/{}", dividend(e.args[0]), e.by);
-      case ExprKind::kMod: return fmt::format("{}%{}", dividend(e.args[0]), e.by);
+      case ExprKind::kLetter:
+        return std::string(1, name(e.axis));
+      case ExprKind::kMerge:
+        return "(" + list(e.args, " ") + ")";
+      case ExprKind::kJoin:
+        return segments(e);
+      case ExprKind::kXor:
+        return list(e.args, "^");
+      case ExprKind::kDiv:
+        return fmt::format("{}/{}", dividend(e.args[0]), e.by);
+      case ExprKind::kMod:
+        return fmt::format("{}%{}", dividend(e.args[0]), e.by);
     }
     return {};
   }
@@ -115,7 +127,8 @@ class Printer {
 }  // namespace
 
 bool operator==(const Expr& a, const Expr& b) {
-  return a.kind == b.kind && a.axis == b.axis && a.by == b.by && a.segments == b.segments && a.args == b.args;
+  return a.kind == b.kind && a.axis == b.axis && a.by == b.by && a.segments == b.segments &&
+         a.args == b.args;
 }
 
 Expr letter(int axis) { return Expr{.axis = axis}; }
@@ -169,7 +182,9 @@ Layout Layout::dense(int rank) {
   return layout;
 }
 
-Layout Layout::plain(DType dtype, int rank) { return bits_of(dtype) % 8 == 0 ? row_major(rank) : dense(rank); }
+Layout Layout::plain(DType dtype, int rank) {
+  return bits_of(dtype) % 8 == 0 ? row_major(rank) : dense(rank);
+}
 
 Layout Layout::with_padding(Padding padding) const {
   Layout layout = *this;
@@ -182,7 +197,8 @@ bool Layout::is_row_major() const { return axes_ == all_letters(rank()); }
 std::string Layout::expression() const { return Printer(letters_).list(axes_, " "); }
 
 std::string Layout::to_string() const {
-  return fmt::format("{}: {}{}", letters_, expression(), padding_ == Padding::kAny ? "; pad=any" : "");
+  return fmt::format("{}: {}{}", letters_, expression(),
+                     padding_ == Padding::kAny ? "; pad=any" : "");
 }
 
 bool operator==(const Layout& a, const Layout& b) {

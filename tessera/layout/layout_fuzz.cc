@@ -1,5 +1,5 @@
-// Any bytes as a layout: a line of text, then a byte for the dtype and a byte per extent. What parses must print back,
-// what binds must obey the laws, whatever fails must be an error.
+// Any bytes as a layout: a line of text, then a byte for the dtype and a byte per extent. What
+// parses must print back, what binds must obey the laws, whatever fails must be an error.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,7 +18,9 @@ void require(bool condition) {
   if (!condition) __builtin_trap();
 }
 
-int64_t extent_from(uint8_t byte) { return byte < 200 ? byte % 40 : (int64_t{1} << (byte - 193)) - byte % 3; }
+int64_t extent_from(uint8_t byte) {
+  return byte < 200 ? byte % 40 : (int64_t{1} << (byte - 193)) - byte % 3;
+}
 
 void check_elements(const BoundLayout& bound, const BoundLayout& rows) {
   for_each_index(bound.extents(), [&](const std::vector<int64_t>& index) {
@@ -49,8 +51,10 @@ void check_views(const BoundLayout& bound, const Stored& stored) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const void* end = size == 0 ? nullptr : std::memchr(data, '\n', size);
-  const size_t text_size = end == nullptr ? size : static_cast<size_t>(static_cast<const uint8_t*>(end) - data);
-  const Result<Layout> parsed = Layout::parse(std::string_view(reinterpret_cast<const char*>(data), text_size));
+  const size_t text_size =
+      end == nullptr ? size : static_cast<size_t>(static_cast<const uint8_t*>(end) - data);
+  const Result<Layout> parsed =
+      Layout::parse(std::string_view(reinterpret_cast<const char*>(data), text_size));
   if (!parsed) return 0;
   const Result<Layout> again = Layout::parse(parsed->to_string());
   require(again && *again == *parsed && again->to_string() == parsed->to_string());

@@ -11,9 +11,10 @@ std::string reprint(std::string_view text, std::string_view letters) {
 }
 
 TEST(LayoutText, PrintsWhatItParses) {
-  for (const char* text : {"m n", "n/16 m/16 m%16 n%16", "m", "", "(m n)", "(m n)/16 (m n)%16", "((m n) m%2)/3%4 n",
-                           "m (n/8)^(m%8) n%8", "m^n n", "(m^n)/4 n", "m[0:20]|m[20:52] n",
-                           "(m[0:20]|m[20:52])/16 n (m[0:20]|m[20:52])%16", "m/2/3%5 n%7/2", "(m/2 n)^(m%2 n) m"})
+  for (const char* text :
+       {"m n", "n/16 m/16 m%16 n%16", "m", "", "(m n)", "(m n)/16 (m n)%16", "((m n) m%2)/3%4 n",
+        "m (n/8)^(m%8) n%8", "m^n n", "(m^n)/4 n", "m[0:20]|m[20:52] n",
+        "(m[0:20]|m[20:52])/16 n (m[0:20]|m[20:52])%16", "m/2/3%5 n%7/2", "(m/2 n)^(m%2 n) m"})
     EXPECT_EQ(reprint(text, "mn"), text);
 }
 

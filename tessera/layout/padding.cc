@@ -20,7 +20,8 @@ std::vector<bool> occupied(const BoundLayout& layout) {
   std::vector<int64_t> index(extents.size());
   while (true) {
     const BoundLayout::Line line = layout.line(index, static_cast<int>(last));
-    for (int64_t t = 0; t < line.length; ++t) flags[static_cast<size_t>(line.start + t * line.stride)] = true;
+    for (int64_t t = 0; t < line.length; ++t)
+      flags[static_cast<size_t>(line.start + t * line.stride)] = true;
     index[last] += line.length;
     size_t a = extents.size();
     while (a > 0 && index[a - 1] >= extents[a - 1]) {
@@ -49,7 +50,8 @@ bool visit_padding(const BoundLayout& layout, const std::function<bool(int64_t o
 
 Status check_buffer(const BoundLayout& layout, size_t size) {
   if (static_cast<int64_t>(size) >= layout.bytes().value) return {};
-  return error(Code::kInvalidArgument, "buffer has {} bytes, its layout needs {}", size, layout.bytes().value);
+  return error(Code::kInvalidArgument, "buffer has {} bytes, its layout needs {}", size,
+               layout.bytes().value);
 }
 
 }  // namespace
@@ -94,7 +96,9 @@ Status zero_padding(const BoundLayout& layout, std::span<std::byte> buffer) {
 
 Result<bool> padding_is_zero(const BoundLayout& layout, std::span<const std::byte> buffer) {
   TRY(check_buffer(layout, buffer.size()));
-  return visit_padding(layout, [&](int64_t offset) { return read_element(buffer, layout.bits(), offset) == ElementBits{}; });
+  return visit_padding(layout, [&](int64_t offset) {
+    return read_element(buffer, layout.bits(), offset) == ElementBits{};
+  });
 }
 
 }  // namespace tessera::layout

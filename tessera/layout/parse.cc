@@ -28,7 +28,8 @@ class Parser {
     TRY_ASSIGN(Expr e, term(depth));
     int chain = 0;
     for (skip_space(); peek() == '/' || peek() == '%'; skip_space()) {
-      if (++chain > kMaxDepth) return fail(fmt::format("more than {} divisions in a row", kMaxDepth));
+      if (++chain > kMaxDepth)
+        return fail(fmt::format("more than {} divisions in a row", kMaxDepth));
       const bool divides = take() == '/';
       TRY_ASSIGN(const int64_t by, integer());
       if (by == 0) return fail("a divisor must be at least 1");
@@ -146,9 +147,11 @@ Result<Padding> take_padding(std::string_view* text) {
 
 Result<Layout> Layout::parse(std::string_view expression, std::string_view letters) {
   if (expression.size() > kMaxText)
-    return error(Code::kInvalidArgument, "layout text has {} characters, at most {}", expression.size(), kMaxText);
+    return error(Code::kInvalidArgument, "layout text has {} characters, at most {}",
+                 expression.size(), kMaxText);
   if (letters.size() > static_cast<size_t>(kMaxLetters))
-    return error(Code::kInvalidArgument, "{} logical axes, at most {}", letters.size(), kMaxLetters);
+    return error(Code::kInvalidArgument, "{} logical axes, at most {}", letters.size(),
+                 kMaxLetters);
   if (letters.find('?') != std::string_view::npos)
     return error(Code::kInvalidArgument, "'?' is not a letter for a logical axis");
   TRY_ASSIGN(const Padding padding, take_padding(&expression));
@@ -164,7 +167,8 @@ Result<Layout> Layout::parse(std::string_view text) {
   while (colon < text.size() && text[colon] != ':' && text[colon] != '[') ++colon;
   if (colon == text.size() || text[colon] == '[')
     return error(Code::kInvalidArgument,
-                 "layout '{}' does not name its logical axes; write them first, as in 'mn: n m'", text.substr(0, 80));
+                 "layout '{}' does not name its logical axes; write them first, as in 'mn: n m'",
+                 text.substr(0, 80));
   return parse(text.substr(colon + 1), trimmed(text.substr(0, colon)));
 }
 

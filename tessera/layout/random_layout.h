@@ -20,7 +20,8 @@ class RandomLayouts {
 
   int below(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
   DType dtype() {
-    constexpr DType kTypes[] = {DType::kI8, DType::kF16, DType::kF32, DType::kF64, DType::kC128, DType::kI4, DType::kU2};
+    constexpr DType kTypes[] = {DType::kI8,   DType::kF16, DType::kF32, DType::kF64,
+                                DType::kC128, DType::kI4,  DType::kU2};
     return kTypes[below(7)];
   }
   // 0, 1, primes, a tile and its neighbours.
@@ -34,7 +35,8 @@ class RandomLayouts {
   // Blocks, merges, swizzles and segments of all axes, shuffled.
   Layout layout(std::span<const int64_t> extents) {
     std::vector<Expr> pool;
-    for (size_t a = 0; a < extents.size(); ++a) pool.push_back(axis(static_cast<int>(a), extents[a]));
+    for (size_t a = 0; a < extents.size(); ++a)
+      pool.push_back(axis(static_cast<int>(a), extents[a]));
     if (pool.size() > 1 && below(3) == 0) merge_some(&pool);
     std::vector<Expr> axes;
     for (Expr& e : pool) split(std::move(e), below(3), &axes);
@@ -42,7 +44,8 @@ class RandomLayouts {
     if (axes.size() > 1 && below(4) == 0) swizzle(&axes);
     if (axes.size() > 1 && below(4) == 0) merge_some(&axes);
     const Padding padding = below(2) == 0 ? Padding::kZero : Padding::kAny;
-    return *Layout::make(Layout::row_major(static_cast<int>(extents.size())).letters(), std::move(axes), padding);
+    return *Layout::make(Layout::row_major(static_cast<int>(extents.size())).letters(),
+                         std::move(axes), padding);
   }
 
  private:

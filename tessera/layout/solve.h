@@ -1,5 +1,5 @@
-// From a place back to its element: the proof that elements have places of their own, kept as a list of steps.
-// Internal to layout.
+// From a place back to its element: the proof that elements have places of their own, kept as a
+// list of steps. Internal to layout.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace tessera::layout {
 
 // How one more node's value follows from values that are known.
 enum class StepKind : uint8_t {
-  kUnmerge,   // target = a / k, % m unless m is 0
-  kDigits,    // target = a * k + b % k
-  kSegment,   // target = value of a join: a its quotient by k, b its remainder
-  kUnjoin,    // target = letter at position a of the joined segments
-  kUnxor,     // target = xor of node a and its other arguments
-  kForward,   // target = its own expression
+  kDigit,    // target = a / k, % m unless m is 0
+  kDigits,   // target = a * k + b % k
+  kSegment,  // target = value of a join: a its quotient by k, b its remainder
+  kUnjoin,   // target = letter at position a of the joined segments
+  kUnxor,    // target = xor of node a and its other arguments
+  kForward,  // target = its own expression
 };
 
 struct Step {
@@ -34,8 +34,9 @@ struct Step {
 class Inverse {
  public:
   Inverse() = default;
-  // `roots` are the nodes of the physical axes. May add nodes to `graph`. kInvalidArgument names a logical axis that the
-  // places do not determine. The rules are sound but not complete: what they cannot show is refused.
+  // `roots` are the nodes of the physical axes. May add nodes to `graph`. kInvalidArgument names a
+  // logical axis that the places do not determine. The rules are sound but not complete: what they
+  // cannot show is refused.
   static Result<Inverse> solve(Graph* graph, std::span<const Ref> roots, std::string_view letters);
 
   // The element at physical coordinates `place`, nullopt for padding.

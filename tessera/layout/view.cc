@@ -11,8 +11,8 @@ namespace {
 constexpr int kBudget = 1 << 18;  // lines or places looked at before giving up
 
 tl::unexpected<Error> too_large(const BoundLayout& a, const BoundLayout& b) {
-  return error(Code::kResourceExhausted, "comparing layouts '{}' and '{}' takes more than {} steps", a.layout().to_string(),
-               b.layout().to_string(), kBudget);
+  return error(Code::kResourceExhausted, "comparing layouts '{}' and '{}' takes more than {} steps",
+               a.layout().to_string(), b.layout().to_string(), kBudget);
 }
 
 std::vector<int> axes_mixed_with(const BoundLayout& a, const BoundLayout& b, int axis) {
@@ -25,7 +25,8 @@ std::vector<int> axes_mixed_with(const BoundLayout& a, const BoundLayout& b, int
   return found;
 }
 
-bool lines_agree(const BoundLayout& a, const BoundLayout& b, std::vector<int64_t> index, int axis, int* budget) {
+bool lines_agree(const BoundLayout& a, const BoundLayout& b, std::vector<int64_t> index, int axis,
+                 int* budget) {
   const auto n = static_cast<size_t>(axis);
   for (index[n] = 0; index[n] < a.extents()[n] && --*budget >= 0;) {
     const BoundLayout::Line x = a.line(index, axis);
@@ -37,8 +38,10 @@ bool lines_agree(const BoundLayout& a, const BoundLayout& b, std::vector<int64_t
   return true;
 }
 
-// Whether offsets agree for all positions of `axes`, others at 0; false with an overdrawn budget means nothing.
-bool offsets_agree(const BoundLayout& a, const BoundLayout& b, std::span<const int> axes, int* budget) {
+// Whether offsets agree for all positions of `axes`, others at 0; false with an overdrawn budget
+// means nothing.
+bool offsets_agree(const BoundLayout& a, const BoundLayout& b, std::span<const int> axes,
+                   int* budget) {
   std::vector<int64_t> index(a.extents().size());
   while (true) {
     if (!lines_agree(a, b, index, axes[0], budget) || *budget < 0) return false;
@@ -52,7 +55,8 @@ bool offsets_agree(const BoundLayout& a, const BoundLayout& b, std::span<const i
   }
 }
 
-// The places of a tensor: start + sum of steps, largest stride first, all positive, adjacent ones fused.
+// The places of a tensor: start + sum of steps, largest stride first, all positive, adjacent ones
+// fused.
 struct Box {
   struct Side {
     int64_t stride;
@@ -107,11 +111,13 @@ struct Box {
 };
 
 bool same_tensor(const BoundLayout& a, const BoundLayout& b) {
-  return a.bits() == b.bits() && std::equal(a.extents().begin(), a.extents().end(), b.extents().begin(), b.extents().end());
+  return a.bits() == b.bits() &&
+         std::equal(a.extents().begin(), a.extents().end(), b.extents().begin(), b.extents().end());
 }
 
 bool stored_alike(const BoundLayout& a, const BoundLayout& b) {
-  return a.offset() == b.offset() && a.layout().with_padding(Padding::kZero) == b.layout().with_padding(Padding::kZero) &&
+  return a.offset() == b.offset() &&
+         a.layout().with_padding(Padding::kZero) == b.layout().with_padding(Padding::kZero) &&
          std::equal(a.strides().begin(), a.strides().end(), b.strides().begin(), b.strides().end());
 }
 
@@ -128,7 +134,8 @@ Result<bool> same_places(const BoundLayout& a, const BoundLayout& b) {
     if (done[static_cast<size_t>(axis)]) continue;
     const std::vector<int> axes = axes_mixed_with(a, b, axis);
     for (const int other : axes) done[static_cast<size_t>(other)] = true;
-    if (!offsets_agree(a, b, axes, &budget)) return budget < 0 ? Result<bool>(too_large(a, b)) : false;
+    if (!offsets_agree(a, b, axes, &budget))
+      return budget < 0 ? Result<bool>(too_large(a, b)) : false;
   }
   return true;
 }
@@ -137,7 +144,8 @@ Result<bool> is_view_of(const BoundLayout& view, const BoundLayout& base) {
   TRY_ASSIGN(const bool same, same_places(view, base));
   if (!same) return false;
   if (view.places() == 0 || view.padding() == 0) return true;
-  if (view.layout().padding() == Padding::kZero && base.layout().padding() != Padding::kZero) return false;
+  if (view.layout().padding() == Padding::kZero && base.layout().padding() != Padding::kZero)
+    return false;
   if (base.places() == 0) return false;
   const int covered = Box(base).covers(Box(view));
   if (covered < 0) return too_large(view, base);
@@ -146,24 +154,28 @@ Result<bool> is_view_of(const BoundLayout& view, const BoundLayout& base) {
 
 Result<AxisOrder> axis_order(std::span<const int64_t> extents, std::span<const int64_t> strides) {
   if (extents.size() != strides.size())
-    return error(Code::kInvalidArgument, "{} strides for {} extents", strides.size(), extents.size());
+    return error(Code::kInvalidArgument, "{} strides for {} extents", strides.size(),
+                 extents.size());
   const Layout rows = Layout::row_major(static_cast<int>(extents.size()));
   std::vector<int64_t> steps;
   for (const int64_t stride : strides) {
     if (stride == INT64_MIN) return error(Code::kOutOfRange, "stride {}", stride);
     steps.push_back(std::abs(stride));
   }
-  TRY_ASSIGN(const BoundLayout bound, BoundLayout::bind(Stored{.layout = rows, .strides = steps}, DType::kI8, extents));
+  TRY_ASSIGN(const BoundLayout bound,
+             BoundLayout::bind(Stored{.layout = rows, .strides = steps}, DType::kI8, extents));
   AxisOrder result;
   for (int a = 0; a < rows.rank(); ++a)
-    (bound.elements() == 0 || extents[static_cast<size_t>(a)] == 1 ? result.free : result.order).push_back(a);
+    (bound.elements() == 0 || extents[static_cast<size_t>(a)] == 1 ? result.free : result.order)
+        .push_back(a);
   std::stable_sort(result.order.begin(), result.order.end(), [&](int a, int b) {
     return steps[static_cast<size_t>(a)] > steps[static_cast<size_t>(b)];
   });
   return result;
 }
 
-Result<std::vector<Layout>> matching_layouts(const BoundLayout& bound, std::span<const Layout> candidates) {
+Result<std::vector<Layout>> matching_layouts(const BoundLayout& bound,
+                                             std::span<const Layout> candidates) {
   std::vector<Layout> matching;
   for (const Layout& layout : candidates) {
     const Result<BoundLayout> candidate = BoundLayout::bind(layout, bound.dtype(), bound.extents());

@@ -20,7 +20,9 @@ BoundLayout bind_stored(const Stored& stored, const Index& extents, DType dtype 
 
 Stored stored(std::string_view text) { return {.layout = *Layout::parse(text)}; }
 
-BoundLayout bound(std::string_view text, const Index& extents) { return bind_stored(stored(text), extents); }
+BoundLayout bound(std::string_view text, const Index& extents) {
+  return bind_stored(stored(text), extents);
+}
 
 Index to_index(int64_t position, const Index& extents) {
   Index index(extents.size());
@@ -29,8 +31,10 @@ Index to_index(int64_t position, const Index& extents) {
 }
 
 TEST(SamePlaces, SeesThroughSizeOneAxes) {
-  EXPECT_TRUE(*same_places(bound("nchw: n c h w", {2, 5, 1, 1}), bound("nchw: n h w c", {2, 5, 1, 1})));
-  EXPECT_FALSE(*same_places(bound("nchw: n c h w", {2, 5, 1, 2}), bound("nchw: n h w c", {2, 5, 1, 2})));
+  EXPECT_TRUE(
+      *same_places(bound("nchw: n c h w", {2, 5, 1, 1}), bound("nchw: n h w c", {2, 5, 1, 1})));
+  EXPECT_FALSE(
+      *same_places(bound("nchw: n c h w", {2, 5, 1, 2}), bound("nchw: n h w c", {2, 5, 1, 2})));
   EXPECT_TRUE(*same_places(bound("nc: n c/16 c%16", {2, 32}), bound("nc: n c", {2, 32})));
   EXPECT_FALSE(*same_places(bound("nc: n c/16 c%16", {2, 31}), bound("nc: n c", {2, 31})));
   EXPECT_TRUE(*same_places(bound("nc: n c/16 c%16", {1, 31}), bound("nc: n c", {1, 31})));
@@ -41,7 +45,7 @@ TEST(SamePlaces, SeesThroughSizeOneAxes) {
 
 // same_places(a, b) <=> a.offset(i) == b.offset(i) for all i
 TEST(SamePlaces, AgreesWithComparingAllOffsets) {
-  RandomLayouts random(3);
+  RandomLayouts random(7);
   int equal = 0;
   for (int round = 0; round < 2000; ++round) {
     Index extents = random.extents(random.below(3) + 1);
@@ -50,7 +54,8 @@ TEST(SamePlaces, AgreesWithComparingAllOffsets) {
     const BoundLayout b = bind_stored({.layout = random.layout(extents)}, extents);
     bool same = true;
     for_each_index(extents, [&](const Index& i) { same &= a.offset(i) == b.offset(i); });
-    ASSERT_EQ(*same_places(a, b), same) << a.layout().to_string() << " and " << b.layout().to_string();
+    ASSERT_EQ(*same_places(a, b), same)
+        << a.layout().to_string() << " and " << b.layout().to_string();
     equal += same;
   }
   EXPECT_GT(equal, 50);
@@ -59,7 +64,8 @@ TEST(SamePlaces, AgreesWithComparingAllOffsets) {
 
 TEST(SamePlaces, GivesUpInsteadOfHanging) {
   const Index extents = {2, int64_t{1} << 50};
-  const Result<bool> same = same_places(bound("mn: m n/16 n%16", extents), bound("mn: m n/2 n%2", extents));
+  const Result<bool> same =
+      same_places(bound("mn: n/16 m n%16", extents), bound("mn: (n/16 m) n%16", extents));
   ASSERT_FALSE(same);
   EXPECT_EQ(same.error().code, Code::kResourceExhausted);
 }
@@ -73,7 +79,8 @@ TEST(IsViewOf, AsksForPlacesAndPaddingToo) {
   EXPECT_FALSE(*is_view_of(nz, bound("mn: m n", extents)));
   // Three channels in rows of 16: the strided view has no padding, so it needs nothing of the gaps.
   const BoundLayout padded = bound("mc: m c/16 c%16", {4, 3});
-  const BoundLayout strided = bind_stored({.layout = *Layout::parse("mc: m c"), .strides = Index{16, 1}}, {4, 3});
+  const BoundLayout strided =
+      bind_stored({.layout = *Layout::parse("mc: m c"), .strides = Index{16, 1}}, {4, 3});
   EXPECT_TRUE(*is_view_of(strided, padded));
   EXPECT_FALSE(*is_view_of(padded, strided));
   EXPECT_TRUE(*is_view_of(bound("mc: m c%4", {1, 3}), bound("mc: m c%8", {1, 3})));
@@ -82,7 +89,7 @@ TEST(IsViewOf, AsksForPlacesAndPaddingToo) {
 
 // @post at(permute(t, p), i) == at(t, j) with j[p[a]] == i[a]
 TEST(Permute, RenamesAxes) {
-  RandomLayouts random(1);
+  RandomLayouts random(7);
   for (int round = 0; round < 200; ++round) {
     const Index extents = random.extents(3);
     const Stored t{.layout = random.layout(extents)};
@@ -97,14 +104,16 @@ TEST(Permute, RenamesAxes) {
       ASSERT_EQ(after.offset(i), before.offset(j));
     });
   }
-  EXPECT_EQ(permute(stored("mn: m n"), Index{2, 3}, std::vector<int>{1, 0})->stored.layout.to_string(), "nm: m n");
+  EXPECT_EQ(
+      permute(stored("mn: m n"), Index{2, 3}, std::vector<int>{1, 0})->stored.layout.to_string(),
+      "nm: m n");
   EXPECT_FALSE(permute(stored("mn: m n"), Index{2, 3}, std::vector<int>{0, 0}));
   EXPECT_FALSE(permute(stored("mn: m n"), Index{2, 3}, std::vector<int>{0}));
 }
 
 // @post at(slice(t, a, s, n, d), i) == at(t, j) with j[a] == s + d i[a], j == i elsewhere
 TEST(Slice, KeepsElementsInPlace) {
-  RandomLayouts random(2);
+  RandomLayouts random(7);
   int done = 0;
   for (int round = 0; round < 3000; ++round) {
     const Index extents = random.extents(1 + random.below(3));
@@ -112,14 +121,18 @@ TEST(Slice, KeepsElementsInPlace) {
     if (extents[axis] == 0) continue;
     const int64_t step = random.below(3) == 0 ? random.below(5) - 2 : 1;
     const int64_t start = random.below(static_cast<int>(extents[axis]));
-    const int64_t room = step > 0 ? (extents[axis] - 1 - start) / step + 1 : step < 0 ? start / -step + 1 : 1;
+    const int64_t room = step > 0   ? (extents[axis] - 1 - start) / step + 1
+                         : step < 0 ? start / -step + 1
+                                    : 1;
     const int64_t count = random.below(static_cast<int>(room) + 1);
     const Stored t{.layout = random.layout(extents), .offset = 5};
-    const Result<View> view = slice(t, DType::kF16, extents, static_cast<int>(axis), start, count, step);
-    SCOPED_TRACE(fmt::format("{} of {}: axis {} from {} count {} step {}", t.layout.to_string(), fmt::join(extents, "x"),
-                             axis, start, count, step));
+    const Result<View> view =
+        slice(t, DType::kF16, extents, static_cast<int>(axis), start, count, step);
+    SCOPED_TRACE(fmt::format("{} of {}: axis {} from {} count {} step {}", t.layout.to_string(),
+                             fmt::join(extents, "x"), axis, start, count, step));
     if (!view) {
-      ASSERT_TRUE(view.error().code == (step == 0 ? Code::kOutOfRange : Code::kUnimplemented)) << view.error().message;
+      ASSERT_TRUE(view.error().code == (step == 0 ? Code::kOutOfRange : Code::kUnimplemented))
+          << view.error().message;
       continue;
     }
     ++done;
@@ -143,25 +156,30 @@ TEST(Slice, OfBlockedAxesHasAnyPadding) {
   EXPECT_EQ(view->stored.offset, 16 * 32);
   EXPECT_EQ(slice(nz, DType::kF16, Index{32, 64}, 1, 8, 20).error().code, Code::kUnimplemented);
   EXPECT_EQ(slice(nz, DType::kF16, Index{32, 64}, 1, 16, 60).error().code, Code::kOutOfRange);
-  EXPECT_EQ(slice(nz, DType::kF16, Index{32, 64}, 1, 60, 60, INT64_MIN).error().code, Code::kOutOfRange);
-  EXPECT_EQ(slice(stored("mn: m n"), DType::kF16, Index{32, 64}, 0, 3, 5)->stored.layout.padding(), Padding::kZero);
+  EXPECT_EQ(slice(nz, DType::kF16, Index{32, 64}, 1, 60, 60, INT64_MIN).error().code,
+            Code::kOutOfRange);
+  EXPECT_EQ(slice(stored("mn: m n"), DType::kF16, Index{32, 64}, 0, 3, 5)->stored.layout.padding(),
+            Padding::kZero);
 }
 
 // @post at(reshape(t, e), i) == at(t, j) where i and j have the same row-major position
 TEST(Reshape, KeepsElementsInPlace) {
-  RandomLayouts random(4);
-  constexpr int64_t kTargets[][4] = {{1, 24, 1, 1}, {2, 12, 1, 1}, {3, 8, 1, 1}, {4, 3, 2, 1}, {24, 1, 1, 1}, {2, 2, 2, 3}};
+  RandomLayouts random(7);
+  constexpr int64_t kTargets[][4] = {{1, 24, 1, 1}, {2, 12, 1, 1}, {3, 8, 1, 1},
+                                     {4, 3, 2, 1},  {24, 1, 1, 1}, {2, 2, 2, 3}};
   int done = 0;
   for (int round = 0; round < 1500; ++round) {
     const auto& from = kTargets[random.below(6)];
     const auto& to = kTargets[random.below(6)];
     const Index extents(from, from + 2 + random.below(2) + (from[3] > 1 ? 1 : 0));
     const Index target(to, to + 4);
-    if (std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>()) != 24) continue;
+    if (std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>()) != 24)
+      continue;
     const DType dtype = random.dtype();
     const Stored t{.layout = random.layout(extents), .offset = 3};
     const Result<View> view = reshape(t, dtype, extents, target);
-    SCOPED_TRACE(fmt::format("{} of {} to {}", t.layout.to_string(), fmt::join(extents, "x"), fmt::join(target, "x")));
+    SCOPED_TRACE(fmt::format("{} of {} to {}", t.layout.to_string(), fmt::join(extents, "x"),
+                             fmt::join(target, "x")));
     if (!view) {
       ASSERT_EQ(view.error().code, Code::kUnimplemented) << view.error().message;
       continue;
@@ -170,23 +188,26 @@ TEST(Reshape, KeepsElementsInPlace) {
     const BoundLayout before = bind_stored(t, extents, dtype);
     const BoundLayout after = bind_stored(view->stored, view->extents, dtype);
     for (int64_t k = 0; k < 24; ++k)
-      ASSERT_EQ(after.offset(to_index(k, target)), before.offset(to_index(k, extents))) << view->stored.layout.to_string();
+      ASSERT_EQ(after.offset(to_index(k, target)), before.offset(to_index(k, extents)))
+          << view->stored.layout.to_string();
   }
   EXPECT_GT(done, 700);
 }
 
 TEST(Reshape, OfRowMajorIsRowMajor) {
-  const std::pair<Index, Index> cases[] = {{{4, 6}, {24}},          {{24}, {4, 6}},       {{4, 6}, {3, 8}},
-                                           {{4, 6}, {2, 2, 6}},     {{4, 6}, {1, 4, 6}},  {{1, 4, 1, 6}, {4, 6}},
-                                           {{1}, {}},               {{}, {1, 1}},         {{0, 3}, {5, 0}},
-                                           {{2, 3, 4}, {6, 2, 2, 1}}};
+  const std::pair<Index, Index> cases[] = {
+      {{4, 6}, {24}},      {{24}, {4, 6}},           {{4, 6}, {3, 8}}, {{4, 6}, {2, 2, 6}},
+      {{4, 6}, {1, 4, 6}}, {{1, 4, 1, 6}, {4, 6}},   {{1}, {}},        {{}, {1, 1}},
+      {{0, 3}, {5, 0}},    {{2, 3, 4}, {6, 2, 2, 1}}};
   for (const auto& [from, to] : cases)
     for (const DType dtype : {DType::kF32, DType::kI4}) {
       const Stored t{.layout = Layout::plain(dtype, static_cast<int>(from.size()))};
       const Result<View> view = reshape(t, dtype, from, to);
       ASSERT_TRUE(view) << view.error().message;
-      EXPECT_TRUE(dtype == DType::kI4 || view->stored.layout.is_row_major()) << view->stored.layout.to_string();
-      EXPECT_EQ(view->stored.strides, std::nullopt) << fmt::format("{} to {}", fmt::join(from, "x"), fmt::join(to, "x"));
+      EXPECT_TRUE(dtype == DType::kI4 || view->stored.layout.is_row_major())
+          << view->stored.layout.to_string();
+      EXPECT_EQ(view->stored.strides, std::nullopt)
+          << fmt::format("{} to {}", fmt::join(from, "x"), fmt::join(to, "x"));
       EXPECT_EQ(view->extents, to);
     }
   EXPECT_FALSE(reshape(stored("mn: m n"), DType::kF32, Index{4, 6}, Index{5, 5}));
@@ -206,7 +227,8 @@ TEST(AxisOrder, ReportsAxesThatCouldStandAnywhere) {
 }
 
 TEST(MatchingLayouts, ReturnsAllThatFit) {
-  const std::vector<Layout> candidates = {*Layout::parse("nchw: n c h w"), *Layout::parse("nchw: n h w c"),
+  const std::vector<Layout> candidates = {*Layout::parse("nchw: n c h w"),
+                                          *Layout::parse("nchw: n h w c"),
                                           *Layout::parse("nchw: n c/16 h w c%16")};
   EXPECT_EQ(matching_layouts(bound("nchw: n c h w", {2, 16, 1, 1}), candidates)->size(), 3u);
   EXPECT_EQ(matching_layouts(bound("nchw: n c h w", {2, 3, 1, 1}), candidates)->size(), 2u);
