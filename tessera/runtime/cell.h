@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "tessera/hal/allocator.h"
 #include "tessera/hal/device.h"
 #include "tessera/op/tensor.h"
 
@@ -25,19 +26,19 @@ struct Cell {
   Bytes bytes() const { return value ? value->bytes() : Bytes(packed_bytes(dtype, count())); }
 };
 
-// A buffer together with the device that it must not outlive.
-struct OwnedBuffer {
+// A device and where its memory comes from. What is allocated keeps both alive.
+struct Memory {
   std::shared_ptr<hal::Device> device;
-  hal::Buffer buffer;
+  std::shared_ptr<hal::Allocator> allocator;
 };
 
 // A fresh block of device memory that the host sees. kResourceExhausted with the device's explanation.
-Result<Cell> allocate(const std::shared_ptr<hal::Device>& device, DType dtype, op::Dims dims);
+Result<Cell> allocate(const Memory& memory, DType dtype, op::Dims dims, std::string_view tag = "value");
 // The tensor's bytes in place where they are aligned, else a copy.
-Result<Cell> from_tensor(const std::shared_ptr<hal::Device>& device, const op::Tensor& tensor);
+Result<Cell> from_tensor(const Memory& memory, const op::Tensor& tensor);
 // A view of the cell for the host; valid as long as the cell's bytes. Its storage() is the cell's keep.
 op::Value to_value(const Cell& cell);
 // The cell itself if it owns its bytes, else a copy that does.
-Result<Cell> owned(const std::shared_ptr<hal::Device>& device, const Cell& cell);
+Result<Cell> owned(const Memory& memory, const Cell& cell);
 
 }  // namespace tessera::runtime

@@ -204,8 +204,8 @@ Result<bool> Executor::fits(const std::vector<op::Value>& inputs) {
 
 Result<std::vector<op::Value>> Executor::run(const std::vector<op::Value>& inputs, const RunOptions& options) {
   if (!ready_) {
-    TRY_ASSIGN(queue_, machine_.device->queue({.out_of_order = false, .run_on_submit = true}));
-    TRY_ASSIGN(timeline_, machine_.device->timeline());
+    TRY_ASSIGN(queue_, machine_.memory.device->queue({.out_of_order = false, .run_on_submit = true}));
+    TRY_ASSIGN(timeline_, machine_.memory.device->timeline());
     submitted_ = 0;
     ready_ = true;
   }
@@ -215,7 +215,7 @@ Result<std::vector<op::Value>> Executor::run(const std::vector<op::Value>& input
   for (const op::Value& v : inputs) {
     Cell cell;
     if (v.is_tensor()) {
-      TRY_ASSIGN(cell, from_tensor(machine_.device, v.tensor()));
+      TRY_ASSIGN(cell, from_tensor(machine_.memory, v.tensor()));
     } else {
       cell.value = v;
     }
@@ -254,8 +254,8 @@ Result<std::vector<Cell>> Executor::Run::region(const Region& r, std::vector<Cel
         return error(Code::kResourceExhausted, "needs {} for values, the memory limit is {}", to_string(slabs + held + state.layout.size), to_string(options.memory_limit));
       state.slab = hal::Buffer();
       if (state.layout.size.value > 0) {
-        TRY_ASSIGN(state.slab, e.machine_.device->allocate(state.layout.size));
-        if (!state.slab.host()) return error(Code::kUnimplemented, "the host cannot see the memory of '{}'", e.machine_.device->name());
+        TRY_ASSIGN(state.slab, e.machine_.memory.allocator->allocate(state.layout.size, {.tag = "slab"}));
+        if (!state.slab.host()) return error(Code::kUnimplemented, "the host cannot see the memory of '{}'", e.machine_.memory.device->name());
       }
       state.slab_bytes = state.layout.size;
     }
@@ -309,7 +309,7 @@ Result<std::vector<Cell>> Executor::Run::region(const Region& r, std::vector<Cel
     if (s.alias != kNone) {
       TRY_ASSIGN(cell.dims, plan::dims_of(s, bindings));
     }
-    TRY_ASSIGN(cell, owned(e.machine_.device, cell));
+    TRY_ASSIGN(cell, owned(e.machine_.memory, cell));
     outputs.push_back(std::move(cell));
   }
   for (size_t s = 0; s < r.slots.size(); ++s)
@@ -327,7 +327,7 @@ Status Executor::Run::to_device(const Region& r, int id, std::vector<Cell>& cell
   const Slot& root = slot.alias == kNone ? slot : r.slots[static_cast<size_t>(slot.alias)];
   const op::Tensor tensor = to_value(cell).tensor();
   TRY_ASSIGN(Cell wrapped, root.storage == Storage::kConstant ? e.machine_.weights->get(e.plan_->constants[static_cast<size_t>(root.constant)].tensor)
-                                                              : from_tensor(e.machine_.device, tensor));
+                                                              : from_tensor(e.machine_.memory, tensor));
   cell.slice = wrapped.slice;
   cell.host = wrapped.host;
   cell.keep = wrapped.keep;
@@ -339,7 +339,7 @@ Status Executor::Run::place(const Region& r, RegionState& state, int id, std::ve
   Cell& cell = cells[static_cast<size_t>(id)];
   TRY_ASSIGN(op::Dims dims, plan::dims_of(slot, bindings));
   if (slot.storage == Storage::kHeap) {
-    TRY_ASSIGN(cell, allocate(e.machine_.device, slot.type.dtype, std::move(dims)));
+    TRY_ASSIGN(cell, allocate(e.machine_.memory, slot.type.dtype, std::move(dims)));
     return hold(cell, i);
   }
   const int64_t offset = state.layout.offsets[static_cast<size_t>(id)];
@@ -452,7 +452,7 @@ Status Executor::Run::launch(const Region& r, RegionState& state, size_t n, std:
   }
   if (p.claim.workspace.value > 0 && (!state.workspace.host || state.workspace.bytes() < p.claim.workspace)) {
     TRY(flush());
-    TRY_ASSIGN(state.workspace, allocate(e.machine_.device, DType::kU8, {p.claim.workspace.value}));
+    TRY_ASSIGN(state.workspace, allocate(e.machine_.memory, DType::kU8, {p.claim.workspace.value}, "workspace"));
   }
   for (size_t k = 0; k < p.launches.size(); ++k) {
     const op::LaunchSpec& spec = p.launches[k];
@@ -539,7 +539,7 @@ Status Executor::Run::host(const Region& r, size_t n, std::vector<Cell>& cells, 
       continue;
     }
     TRY_ASSIGN(op::Value v, detached(results[k]));
-    TRY_ASSIGN(cell, from_tensor(e.machine_.device, v.tensor()));
+    TRY_ASSIGN(cell, from_tensor(e.machine_.memory, v.tensor()));
     TRY(hold(cell, i));
   }
   return {};
@@ -566,7 +566,7 @@ Status Executor::Run::branch(const Instruction& i, std::vector<Cell>& cells, con
 }
 
 Status Executor::Run::loop(const Region& r, const Instruction& i, std::vector<Cell>& cells, const op::Bindings& bindings) {
-  auto device = e.machine_.device;
+  const Memory& memory = e.machine_.memory;
   const size_t carried_count = static_cast<size_t>(i.attrs.i("carried"));
   auto scalar = [&](size_t k) { return load_i64(cells[static_cast<size_t>(i.in[k])].dtype, cells[static_cast<size_t>(i.in[k])].host, 0); };
   const int64_t trips = i.in[0] == kNone ? INT64_MAX : scalar(0);
@@ -580,7 +580,7 @@ Status Executor::Run::loop(const Region& r, const Instruction& i, std::vector<Ce
     TRY(check(i));
     std::vector<Cell> inputs;
     for (auto [dtype, value] : {std::pair{DType::kI64, t}, std::pair{DType::kBool, int64_t{1}}}) {
-      TRY_ASSIGN(Cell cell, from_tensor(device, op::Tensor::scalar(dtype, value)));
+      TRY_ASSIGN(Cell cell, from_tensor(memory, op::Tensor::scalar(dtype, value)));
       inputs.push_back(std::move(cell));
     }
     inputs.insert(inputs.end(), carried.begin(), carried.end());
@@ -602,7 +602,7 @@ Status Executor::Run::loop(const Region& r, const Instruction& i, std::vector<Ce
   }
   std::vector<Cell> results;
   for (Cell& cell : carried) {
-    TRY_ASSIGN(Cell own, owned(device, cell));
+    TRY_ASSIGN(Cell own, owned(memory, cell));
     results.push_back(std::move(own));
   }
   for (size_t k = 0; k < scanned.size(); ++k) {
@@ -650,7 +650,7 @@ Status Executor::Run::scan(const Region& r, const Instruction& i, std::vector<Ce
   }
   std::vector<Cell> results;
   for (Cell& cell : state) {
-    TRY_ASSIGN(Cell own, owned(e.machine_.device, cell));
+    TRY_ASSIGN(Cell own, owned(e.machine_.memory, cell));
     results.push_back(std::move(own));
   }
   for (size_t k = 0; k < scanned.size(); ++k) {
@@ -682,7 +682,7 @@ Status Executor::Run::map(const Instruction& i, std::vector<Cell>& cells, const 
       if (sequence.items.size() != length) return error(Code::kInvalidArgument, "sequence_map: sequences of {} and {} items", length, sequence.items.size());
       Cell item;
       if (sequence.items[t].is_tensor()) {
-        TRY_ASSIGN(item, from_tensor(e.machine_.device, sequence.items[t].tensor()));
+        TRY_ASSIGN(item, from_tensor(e.machine_.memory, sequence.items[t].tensor()));
       } else {
         item.value = sequence.items[t];
       }
@@ -723,7 +723,7 @@ Result<Cell> Executor::Run::slice(const Cell& cell, int64_t axis, int64_t at) {
   const int64_t outer = product(dims, 0, static_cast<size_t>(axis)), inner = product(dims, static_cast<size_t>(axis) + 1, dims.size());
   const int64_t length = dims[static_cast<size_t>(axis)];
   dims.erase(dims.begin() + axis);
-  TRY_ASSIGN(Cell result, allocate(e.machine_.device, cell.dtype, dims));
+  TRY_ASSIGN(Cell result, allocate(e.machine_.memory, cell.dtype, dims));
   for (int64_t o = 0; o < outer && inner > 0; ++o) copy_run(cell.dtype, cell.host, (o * length + at) * inner, result.host, o * inner, inner);
   return result;
 }
@@ -745,9 +745,9 @@ Result<Cell> Executor::Run::stack(const Instruction& i, const std::vector<Cell>&
     std::vector<std::string> all;
     for (const Cell& c : slices) all.insert(all.end(), c.value->tensor().text().begin(), c.value->tensor().text().end());
     TRY_ASSIGN(op::Tensor t, op::Tensor::strings(dims, std::move(all)));
-    return from_tensor(e.machine_.device, t);
+    return from_tensor(e.machine_.memory, t);
   }
-  TRY_ASSIGN(Cell result, allocate(e.machine_.device, type.dtype, dims));
+  TRY_ASSIGN(Cell result, allocate(e.machine_.memory, type.dtype, dims));
   for (int64_t k = 0; k < length; ++k) {
     const Cell& c = slices[static_cast<size_t>(reverse ? length - 1 - k : k)];
     if (c.dims != inner_dims) return error(Code::kInvalidArgument, "{}: scanned values differ in shape: {} and {}", label_of(i), op::to_string(inner_dims), op::to_string(c.dims));

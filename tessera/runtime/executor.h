@@ -20,7 +20,7 @@ namespace tessera::runtime {
 
 // What all executors on a device share.
 struct Machine {
-  std::shared_ptr<hal::Device> device;
+  Memory memory;
   std::vector<const op::ClaimSource*> sources;
   // The executable that holds the sources' entries, and each entry's index in it.
   hal::Executable executable;

@@ -3,11 +3,11 @@
 namespace tessera::runtime {
 
 Result<Cell> WeightStore::get(const op::Tensor& tensor) {
-  if (tensor.dtype() == DType::kString) return from_tensor(device_, tensor);
+  if (tensor.dtype() == DType::kString) return from_tensor(memory_, tensor);
   const std::lock_guard lock(mutex_);
   const std::pair key(static_cast<const void*>(tensor.data()), tensor.type().str());
   if (auto found = cells_.find(key); found != cells_.end()) return found->second;
-  TRY_ASSIGN(Cell cell, from_tensor(device_, tensor));
+  TRY_ASSIGN(Cell cell, from_tensor(memory_, tensor));
   bytes_ += tensor.bytes();
   // Also keeps the constant's own bytes, whose address is the key.
   cells_.emplace(key, cell);
@@ -23,7 +23,7 @@ Result<Cell> WeightStore::packed(const op::ClaimSource& source, const op::Proble
   const std::pair key(static_cast<const void*>(tensor.data()),
                       fmt::format("{} {} {} {}", claim.kernel, index, packing.size.value, form.str()));
   if (auto found = cells_.find(key); found != cells_.end()) return found->second;
-  TRY_ASSIGN(Cell cell, allocate(device_, DType::kU8, {packing.size.value}));
+  TRY_ASSIGN(Cell cell, allocate(memory_, DType::kU8, {packing.size.value}, "weights"));
   TRY(source.pack(problem, claim, index, tensor.data(), cell.host));
   bytes_ += packing.size;
   cells_.emplace(key, cell);

@@ -15,7 +15,7 @@ namespace tessera::runtime {
 // Thread-safe; shared by all runs on its device.
 class WeightStore {
  public:
-  explicit WeightStore(std::shared_ptr<hal::Device> device) : device_(std::move(device)) {}
+  explicit WeightStore(Memory memory) : memory_(std::move(memory)) {}
 
   Result<Cell> get(const op::Tensor& tensor);
   // Entry `index` of the claim's packings of the problem's constant input.
@@ -25,7 +25,7 @@ class WeightStore {
   Bytes bytes() const;
 
  private:
-  std::shared_ptr<hal::Device> device_;
+  Memory memory_;
   mutable std::mutex mutex_;
   std::map<std::pair<const void*, std::string>, Cell> cells_;  // by the constant's bytes and the form
   Bytes bytes_;

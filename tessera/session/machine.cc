@@ -25,7 +25,8 @@ Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int th
   if (threads > 0) options.emplace_back("threads", std::to_string(threads));
   options.emplace_back("memory_limit", std::to_string(memory_limit.value));
   TRY_ASSIGN(auto opened, registry().open(device, options));
-  machine->runtime.device = std::move(opened);
+  machine->runtime.memory.device = std::move(opened);
+  machine->runtime.memory.allocator = std::make_shared<hal::Allocator>(*machine->runtime.memory.device, hal::AllocatorOptions{.limit = memory_limit});
   std::vector<hal::HostFunction> functions;
   for (const kernels::Table* table : tables()) {
     machine->runtime.sources.push_back(table);
@@ -34,8 +35,8 @@ Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int th
       functions.push_back({entry.name.data(), entry.function});
     }
   }
-  TRY_ASSIGN(machine->runtime.executable, machine->runtime.device->load(functions));
-  machine->runtime.weights = std::make_shared<runtime::WeightStore>(machine->runtime.device);
+  TRY_ASSIGN(machine->runtime.executable, machine->runtime.memory.device->load(functions));
+  machine->runtime.weights = std::make_shared<runtime::WeightStore>(machine->runtime.memory);
   return machine;
 }
 

@@ -90,6 +90,13 @@ Result<std::unique_ptr<Model>> Model::load_bytes(std::string_view bytes, std::sh
   return make(std::move(imported), options);
 }
 
+Result<std::unique_ptr<Model>> Model::from_graph(ir::Graph graph, const LoadOptions& options) {
+  TRY(ir::verify(graph));
+  import::onnx::ImportedModel imported;
+  imported.graph = std::move(graph);
+  return make(std::move(imported), options);
+}
+
 const std::vector<Port>& Model::inputs() const { return impl_->inputs; }
 const std::vector<Port>& Model::outputs() const { return impl_->outputs; }
 const ir::Graph& Model::graph() const { return impl_->imported.graph; }

@@ -23,8 +23,8 @@ struct ImportedModel;
 namespace tessera::session {
 
 struct LoadOptions {
-  std::map<std::string, int64_t, std::less<>> dims;     // sizes of symbols
-  std::map<std::string, op::Dims, std::less<>> shapes;  // shapes of inputs
+  std::map<std::string, int64_t, std::less<>> dims = {};     // sizes of symbols
+  std::map<std::string, op::Dims, std::less<>> shapes = {};  // shapes of inputs
   std::string device = "cpu";      // "cpu"; "reference": the interpreter alone
   int threads = 0;                 // 0: as many as the process may use
   Bytes memory_limit{0};           // 0: 80 % of what the machine or its cgroup has
@@ -36,9 +36,9 @@ struct Port {
 };
 
 struct RunOptions {
-  std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
   // Called with every named value as it is computed (--dump): slow, meant for looking inside.
-  std::function<void(const std::string& name, const op::Value&)> observe;
+  std::function<void(const std::string& name, const op::Value&)> observe = {};
 };
 
 // Where the work of the last run was done.
@@ -61,6 +61,8 @@ class Model {
   static Result<std::unique_ptr<Model>> load(const std::string& path, const LoadOptions& options = {});
   static Result<std::unique_ptr<Model>> load_bytes(std::string_view bytes, std::shared_ptr<const void> keep,
                                                    const LoadOptions& options = {});
+  // A graph of one's own making.
+  static Result<std::unique_ptr<Model>> from_graph(ir::Graph graph, const LoadOptions& options = {});
   ~Model();
 
   const std::vector<Port>& inputs() const;
