@@ -13,5 +13,6 @@ std::span<const Row> elementwise_rows();
 std::span<const Row> norm_rows();
 std::span<const Row> pool_rows();
 std::span<const Row> reduce_rows();
+Family move_family();  // with its entries
 
 }  // namespace tessera::kernels::cpu
