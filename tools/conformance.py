@@ -47,6 +47,17 @@ def output_value(entry, folder):
         return numpy_helper.to_array(onnx.TensorProto.FromString(file.read()))
 
 
+def flat(value):
+    """The arrays of nested lists in order: the official comparison cannot take a scalar within a list."""
+    if isinstance(value, (list, tuple)):
+        return [array for item in value for array in flat(item)]
+    return [value]
+
+
+def structure(value):
+    return [structure(item) for item in value] if isinstance(value, (list, tuple)) else 0
+
+
 def data_sets(case, model, scratch):
     """(folder with input_N.pb, [paths of the expected outputs]) of each data set."""
     if case.model_dir:
@@ -85,9 +96,9 @@ def run_case(case, args):
             expected = [load(p, o.type) for p, o in zip(expected_paths, model.graph.output)]
             actual = [output_value(entry, out) for entry in report["outputs"]]
             for e, a in zip(expected, actual):
-                if (e is None) != (a is None):
+                if (e is None) != (a is None) or structure(e) != structure(a):
                     raise Failure(f"expected {e}, got {a}")
-            pairs = [(e, a) for e, a in zip(expected, actual) if e is not None]
+            pairs = [(e, a) for e, a in zip(flat(expected), flat(actual)) if e is not None]
             try:
                 Runner.assert_similar_outputs([e for e, _ in pairs], [a for _, a in pairs], case.rtol, case.atol, folder)
             except AssertionError as e:

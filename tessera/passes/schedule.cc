@@ -161,7 +161,7 @@ class Scheduler {
     auto [found, fresh] = constants_.emplace(key, static_cast<int>(plan_.constants.size()));
     if (fresh || tensor.count() == 0) {
       found->second = static_cast<int>(plan_.constants.size());
-      plan_.constants.push_back({name, tensor});
+      plan_.constants.push_back({name, tensor.type(), tensor});
     }
     return found->second;
   }

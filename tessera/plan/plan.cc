@@ -2,43 +2,12 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 namespace tessera::plan {
 namespace {
 
 constexpr int64_t kAlignment = 64;
 
-using Json = nlohmann::ordered_json;
-
 int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-Json json_of(const Region& region) {
-  Json slots = Json::array();
-  for (const Slot& slot : region.slots) {
-    Json j{{"name", slot.name}, {"type", slot.type.str()}, {"storage", name_of(slot.storage)}, {"first", slot.first}, {"last", slot.last}};
-    if (slot.alias != kNone) j["alias"] = slot.alias;
-    if (slot.constant != kNone) j["constant"] = slot.constant;
-    slots.push_back(std::move(j));
-  }
-  Json body = Json::array();
-  for (const Instruction& i : region.body) {
-    Json j{{"kind", name_of(i.kind)}};
-    if (i.op) j["op"] = i.op->name;
-    if (!i.kernel.empty()) j["kernel"] = i.kernel;
-    if (!i.reason.empty()) j["reason"] = i.reason;
-    j["in"] = i.in;
-    j["out"] = i.out;
-    if (!i.origin.empty()) j["origin"] = i.origin;
-    if (!i.symbols.empty()) j["symbols"] = i.symbols;
-    if (!i.regions.empty()) {
-      j["regions"] = Json::array();
-      for (const Region& r : i.regions) j["regions"].push_back(json_of(r));
-    }
-    body.push_back(std::move(j));
-  }
-  return {{"name", region.name}, {"inputs", region.inputs}, {"outputs", region.outputs}, {"slots", std::move(slots)}, {"body", std::move(body)}};
-}
 
 void count_in(const Region& region, Plan::Count& count) {
   for (const Instruction& i : region.body) {
@@ -55,6 +24,9 @@ Status verify_region(const Plan& plan, const Region& region) {
   auto root = [&](int id) { return region.slots[static_cast<size_t>(id)].alias == kNone ? id : region.slots[static_cast<size_t>(id)].alias; };
   for (size_t s = 0; s < region.slots.size(); ++s) {
     const Slot& slot = region.slots[s];
+    if (slot.storage == Storage::kSlab && (slot.first < 0 || slot.last < slot.first || slot.last >= static_cast<int>(std::max<size_t>(region.body.size(), 1))))
+      return bad(0, "a life outside of the region");
+    if (slot.storage == Storage::kSlab && !slot.type.ranked()) return bad(0, "a slab slot of unknown rank");
     if ((slot.storage == Storage::kAlias) != (slot.alias != kNone)) return bad(0, "an alias without a slot behind it, or the reverse");
     if (slot.alias != kNone && (slot.alias < 0 || slot.alias >= slots || region.slots[static_cast<size_t>(slot.alias)].alias != kNone))
       return bad(0, "an alias of an alias, or out of range");
@@ -80,6 +52,10 @@ Status verify_region(const Plan& plan, const Region& region) {
       if (id < 0 || id >= slots) return bad(n, "a result out of range");
       written[static_cast<size_t>(root(id))] = true;
     }
+    const size_t bodies = i.op ? static_cast<size_t>(i.op->bodies) : 0;
+    if (i.kind != Instruction::Kind::kBind && !i.op) return bad(n, "no operator");
+    if ((i.kind == Instruction::Kind::kSizes || i.kind == Instruction::Kind::kBind) ? !i.regions.empty() : i.regions.size() != bodies)
+      return bad(n, "another number of regions than the operator has bodies");
     for (const Region& r : i.regions) TRY(verify_region(plan, r));
   }
   for (int id : region.outputs)
@@ -102,21 +78,6 @@ Plan::Count Plan::count() const {
   Count c;
   count_in(main, c);
   return c;
-}
-
-std::string to_json(const Plan& plan, int indent) {
-  const Plan::Count count = plan.count();
-  Json constants = Json::array();
-  for (const Constant& c : plan.constants) constants.push_back({{"name", c.name}, {"type", c.tensor.type().str()}});
-  Json j{{"schema", "tessera.plan/1"},
-         {"device", plan.device},
-         {"planned_for", plan.planned_for},
-         {"launches", count.launches},
-         {"host_operators", count.host_operators},
-         {"reference", count.reference},
-         {"constants", std::move(constants)},
-         {"main", json_of(plan.main)}};
-  return j.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 Status verify(const Plan& plan) { return verify_region(plan, plan.main); }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/base/result.h"
@@ -70,7 +71,8 @@ struct Region {
 // A handle: where the bytes of a constant are is the weight store's business.
 struct Constant {
   std::string name;
-  op::Tensor tensor;
+  op::Type type;
+  op::Tensor tensor;  // empty in a plan that was read from JSON
 };
 
 struct Plan {
@@ -88,8 +90,12 @@ struct Plan {
 std::string_view name_of(Storage storage);
 std::string_view name_of(Instruction::Kind kind);
 
-// {"schema": "tessera.plan/1", ...}: instructions with kernels, slots with sizes and lifetimes, never bytes of weights.
+// {"schema": "tessera.plan/1", ...}: instructions with kernels, slots with sizes and lifetimes; constants as names and
+// types, never their bytes.
 std::string to_json(const Plan& plan, int indent = 2);
+// @post to_json(from_json(to_json(p))) == to_json(p). Constants come without bytes: whoever runs the plan supplies them.
+// kInvalidArgument for what is not such a plan, naming the field; what parses passes verify().
+Result<Plan> from_json(std::string_view text);
 
 // Ids in range, slots written before they are read, aliases one deep, lifetimes that cover all uses.
 Status verify(const Plan& plan);
