@@ -13,6 +13,8 @@ std::span<const Row> elementwise_rows();
 std::span<const Row> norm_rows();
 std::span<const Row> pool_rows();
 std::span<const Row> reduce_rows();
-Family move_family();  // with its entries
+// With their entries.
+Family index_family();
+Family move_family();
 
 }  // namespace tessera::kernels::cpu

@@ -31,6 +31,7 @@ std::vector<Family> families(Isa isa) {
       {norm_rows(), {}},
       {pool_rows(), {}},
       {reduce_rows(), {}},
+      index_family(),
       move_family(),
   };
 }
