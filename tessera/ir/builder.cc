@@ -64,6 +64,8 @@ constexpr auto kFamilies = std::array{
     pool_composites,
     batch_norm_composites,
     image_composites,
+    attention_composites,
+    rnn_composites,
 };
 
 }  // namespace

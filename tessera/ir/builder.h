@@ -86,6 +86,8 @@ std::span<const Composite> conv_composites();
 std::span<const Composite> pool_composites();
 std::span<const Composite> batch_norm_composites();
 std::span<const Composite> image_composites();
+std::span<const Composite> attention_composites();
+std::span<const Composite> rnn_composites();
 const Composite* find_composite(std::string_view op);
 
 // A graph with the composite's inputs as inputs and its decomposition inside.

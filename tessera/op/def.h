@@ -104,5 +104,7 @@ std::span<const OpDef> conv_rows();
 std::span<const OpDef> pool_rows();
 std::span<const OpDef> batch_norm_rows();
 std::span<const OpDef> image_rows();
+std::span<const OpDef> rnn_rows();
+std::span<const OpDef> attention_rows();
 
 }  // namespace tessera::op

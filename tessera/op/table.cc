@@ -23,6 +23,8 @@ constexpr auto kFamilies = std::array{
     pool_rows,
     batch_norm_rows,
     image_rows,
+    rnn_rows,
+    attention_rows,
 };
 
 std::vector<const OpDef*> sorted_rows() {

@@ -33,6 +33,8 @@ const ConvertFn* find_converter(std::string_view domain, std::string_view op_typ
         pool_converters,
         batch_norm_converters,
         image_converters,
+        rnn_converters,
+        attention_converters,
     })
       for (const Converter& row : family()) map.emplace(std::pair(row.domain, row.op_type), row.convert);
     return map;

@@ -26,12 +26,21 @@ Status rms_norm(NodeContext& c) {
   return {};
 }
 
-// Opset 18 has one scale and bias per group: each is repeated for the group's channels.
+// Before opset 21 there is one scale and bias per group: each is repeated for the group's channels.
 Status group_norm(NodeContext& c) {
+  ir::Builder& b = c.b;
   TRY_ASSIGN(op::Attrs attrs, statistics(c));
   const int64_t groups = c.i("num_groups", 0);
+  if (groups < 1) return c.fail("num_groups is {}, need 1 or more", groups);
   attrs.set("groups", groups);
-  c.out(0, c.b.op("group_norm", c.inputs, std::move(attrs)));
+  std::vector<ValueId> inputs = c.inputs;
+  if (c.opset < 21 && inputs.size() == 3) {
+    if (!c.type(0).ranked() || c.type(0).rank() < 2) return c.fail("needs a known rank of 2 or more, got {}", c.type(0).str());
+    const ValueId size = b.op("div", {b.dim(c.in(0), 1), b.ints({groups})});
+    for (size_t i : {size_t{1}, size_t{2}})
+      inputs[i] = b.reshape(b.broadcast_to(b.reshape(inputs[i], {groups, 1}), b.concat({b.ints({groups}), size}, 0)), {-1});
+  }
+  c.out(0, b.op("group_norm", std::move(inputs), std::move(attrs)));
   return {};
 }
 

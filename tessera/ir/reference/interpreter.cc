@@ -92,6 +92,7 @@ const Row* find(std::string_view op) {
         resize_rows,
         sampling_rows,
         roi_rows,
+        rnn_rows,
     })
       for (const Row& row : family()) map.emplace(row.op, &row);
     return map;
