@@ -35,6 +35,8 @@ const ConvertFn* find_converter(std::string_view domain, std::string_view op_typ
         image_converters,
         rnn_converters,
         attention_converters,
+        loss_converters,
+        training_converters,
     })
       for (const Converter& row : family()) map.emplace(std::pair(row.domain, row.op_type), row.convert);
     return map;

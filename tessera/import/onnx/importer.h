@@ -87,6 +87,8 @@ std::span<const Converter> batch_norm_converters();
 std::span<const Converter> image_converters();
 std::span<const Converter> rnn_converters();
 std::span<const Converter> attention_converters();
+std::span<const Converter> loss_converters();
+std::span<const Converter> training_converters();
 
 // The values a name may refer to, innermost scope last. A name found outside of the current body becomes an input of
 // the body (and of each body in between).
