@@ -56,6 +56,8 @@ namespace {
 
 // The visible list of families.
 constexpr auto kFamilies = std::array{
+    attention_composites,
+    rnn_composites,
     norm_composites,
     move_composites,
     quantize_composites,
@@ -64,8 +66,6 @@ constexpr auto kFamilies = std::array{
     pool_composites,
     batch_norm_composites,
     image_composites,
-    attention_composites,
-    rnn_composites,
 };
 
 }  // namespace

@@ -79,6 +79,8 @@ struct Composite {
 
 // Families of composites; composites.cc lists them.
 std::span<const Composite> activation_composites();
+std::span<const Composite> attention_composites();
+std::span<const Composite> rnn_composites();
 std::span<const Composite> norm_composites();
 std::span<const Composite> move_composites();
 std::span<const Composite> quantize_composites();
@@ -86,8 +88,6 @@ std::span<const Composite> conv_composites();
 std::span<const Composite> pool_composites();
 std::span<const Composite> batch_norm_composites();
 std::span<const Composite> image_composites();
-std::span<const Composite> attention_composites();
-std::span<const Composite> rnn_composites();
 const Composite* find_composite(std::string_view op);
 
 // A graph with the composite's inputs as inputs and its decomposition inside.

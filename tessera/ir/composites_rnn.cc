@@ -17,8 +17,11 @@ struct Activations {
   double clip;
 
   ValueId apply(Builder& b, size_t i, ValueId x) const {
+    if (std::isfinite(clip)) x = b.min(b.max(x, b.scalar_like(x, -clip)), b.scalar_like(x, clip));
+    return unclipped(b, i, x);
+  }
+  ValueId unclipped(Builder& b, size_t i, ValueId x) const {
     auto number = [&](double v) { return b.scalar_like(x, v); };
-    if (std::isfinite(clip)) x = b.min(b.max(x, number(-clip)), number(clip));
     const std::string& name = names[i];
     const double a = alpha[i], c = beta[i];
     if (name == "tanh") return b.unary("tanh", x);
@@ -73,7 +76,7 @@ void lstm_cell(Step& s) {
   const ValueId i = s.f.apply(b, 0, peep(0, s.c));
   const ValueId f = s.flag ? b.sub(b.scalar_like(i, 1), i) : s.f.apply(b, 0, peep(2, s.c));
   s.c = b.add(b.mul(f, s.c), b.mul(i, s.f.apply(b, 1, s.part(gates, 3))));
-  s.h = b.mul(s.f.apply(b, 0, peep(1, s.c)), s.f.apply(b, 2, s.c));
+  s.h = b.mul(s.f.apply(b, 0, peep(1, s.c)), s.f.unclipped(b, 2, s.c));
 }
 
 // Row d of a stacked parameter.

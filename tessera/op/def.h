@@ -93,6 +93,8 @@ std::span<const OpDef> elementwise_rows();
 std::span<const OpDef> shape_rows();
 std::span<const OpDef> move_rows();
 std::span<const OpDef> index_rows();
+std::span<const OpDef> rnn_rows();
+std::span<const OpDef> attention_rows();
 std::span<const OpDef> reduce_rows();
 std::span<const OpDef> dot_rows();
 std::span<const OpDef> control_rows();
@@ -104,7 +106,5 @@ std::span<const OpDef> conv_rows();
 std::span<const OpDef> pool_rows();
 std::span<const OpDef> batch_norm_rows();
 std::span<const OpDef> image_rows();
-std::span<const OpDef> rnn_rows();
-std::span<const OpDef> attention_rows();
 
 }  // namespace tessera::op

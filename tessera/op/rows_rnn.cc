@@ -11,8 +11,8 @@ using enum AttrKind;
 // c0? (D, N, H) and peepholes? (D, 3*H): i, o, f.
 // -> y (T, D, N, H), zero beyond a sequence's length; last h (D, N, H); lstm also last c (D, N, H).
 // Attributes: direction "forward", "reverse" or "bidirectional"; activations of each direction in turn (rnn f; gru f, g;
-// lstm f, g, h) with an alpha and a beta each; clip bounds what goes into activations; gru's linear_before_reset; lstm's
-// input_forget (f = 1 - i).
+// lstm f, g, h) with an alpha and a beta each; clip bounds what goes into those of gates, not into the h of lstm;
+// linear_before_reset of gru; input_forget of lstm (f = 1 - i).
 Result<std::vector<Type>> recurrent(const InferContext& c, int64_t gates, size_t functions) {
   const bool both = c.attrs.s("direction", "forward") == "bidirectional";
   const Expr D(both ? 2 : 1);

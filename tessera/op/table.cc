@@ -12,6 +12,8 @@ constexpr auto kFamilies = std::array{
     shape_rows,
     move_rows,
     index_rows,
+    rnn_rows,
+    attention_rows,
     reduce_rows,
     dot_rows,
     control_rows,
@@ -23,8 +25,6 @@ constexpr auto kFamilies = std::array{
     pool_rows,
     batch_norm_rows,
     image_rows,
-    rnn_rows,
-    attention_rows,
 };
 
 std::vector<const OpDef*> sorted_rows() {

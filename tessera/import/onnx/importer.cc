@@ -24,6 +24,10 @@ const ConvertFn* find_converter(std::string_view domain, std::string_view op_typ
         reduce_converters,
         einsum_converters,
         constant_converters,
+        rnn_converters,
+        attention_converters,
+        loss_converters,
+        training_converters,
         control_converters,
         quantize_converters,
         sequence_converters,
@@ -33,10 +37,6 @@ const ConvertFn* find_converter(std::string_view domain, std::string_view op_typ
         pool_converters,
         batch_norm_converters,
         image_converters,
-        rnn_converters,
-        attention_converters,
-        loss_converters,
-        training_converters,
     })
       for (const Converter& row : family()) map.emplace(std::pair(row.domain, row.op_type), row.convert);
     return map;

@@ -76,6 +76,10 @@ std::span<const Converter> index_converters();
 std::span<const Converter> reduce_converters();
 std::span<const Converter> einsum_converters();
 std::span<const Converter> constant_converters();
+std::span<const Converter> rnn_converters();
+std::span<const Converter> attention_converters();
+std::span<const Converter> loss_converters();
+std::span<const Converter> training_converters();
 std::span<const Converter> control_converters();
 std::span<const Converter> quantize_converters();
 std::span<const Converter> sequence_converters();
@@ -85,10 +89,6 @@ std::span<const Converter> conv_converters();
 std::span<const Converter> pool_converters();
 std::span<const Converter> batch_norm_converters();
 std::span<const Converter> image_converters();
-std::span<const Converter> rnn_converters();
-std::span<const Converter> attention_converters();
-std::span<const Converter> loss_converters();
-std::span<const Converter> training_converters();
 
 // The values a name may refer to, innermost scope last. A name found outside of the current body becomes an input of
 // the body (and of each body in between).

@@ -1,5 +1,6 @@
-// ai.onnx.preview.training: one step of an optimizer.
+// ai.onnx.preview.training: one step of an optimizer, and gradients.
 #include "tessera/import/onnx/importer.h"
+#include "tessera/ir/gradient.h"
 
 namespace tessera::import::onnx {
 namespace {
@@ -89,10 +90,32 @@ Status momentum(NodeContext& c) {
   return {};
 }
 
+// d y / d xs of values of this graph. The inputs are the values of xs, then of zs; where one is not the value of that name, y is
+// computed anew from it.
+Status gradient(NodeContext& c) {
+  std::vector<ValueId> named;
+  op::Strings names = c.strings("xs");
+  const size_t count = names.size();
+  for (const std::string& z : c.strings("zs")) names.push_back(z);
+  if (count == 0 || names.size() != c.input_count() || c.output_count() > count)
+    return c.fail("has {} inputs and {} outputs for {} xs and {} zs", c.input_count(), c.output_count(), count, names.size() - count);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!c.has(i)) return c.fail("input {} is missing", i);
+    TRY_ASSIGN(const ValueId id, c.importer.lookup(names[i]));
+    named.push_back(id);
+  }
+  TRY_ASSIGN(const ValueId target, c.importer.lookup(c.s("y", "")));
+  const ValueId y = ir::substituted(c.b, target, named, c.inputs);
+  TRY_ASSIGN(std::vector<ValueId> slopes, ir::gradients(c.b, y, {c.inputs.begin(), c.inputs.begin() + static_cast<std::ptrdiff_t>(count)}));
+  for (size_t i = 0; i < slopes.size(); ++i) c.out(i, slopes[i]);
+  return {};
+}
+
 constexpr Converter kRows[] = {
     {"ai.onnx.preview.training", "Adagrad", adagrad},
     {"ai.onnx.preview.training", "Adam", adam},
     {"ai.onnx.preview.training", "Momentum", momentum},
+    {"ai.onnx.preview.training", "Gradient", gradient},
 };
 
 }  // namespace

@@ -81,6 +81,7 @@ const Row* find(std::string_view op) {
         index_rows,
         sort_rows,
         convert_rows,
+        rnn_rows,
         reduce_rows,
         dot_rows,
         control_rows,
@@ -92,7 +93,6 @@ const Row* find(std::string_view op) {
         resize_rows,
         sampling_rows,
         roi_rows,
-        rnn_rows,
     })
       for (const Row& row : family()) map.emplace(row.op, &row);
     return map;

@@ -58,6 +58,7 @@ std::span<const Row> move_rows();
 std::span<const Row> index_rows();
 std::span<const Row> sort_rows();
 std::span<const Row> convert_rows();
+std::span<const Row> rnn_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> control_rows();
@@ -69,7 +70,6 @@ std::span<const Row> batch_norm_rows();
 std::span<const Row> resize_rows();
 std::span<const Row> sampling_rows();
 std::span<const Row> roi_rows();
-std::span<const Row> rnn_rows();
 
 const Row* find(std::string_view op);
 

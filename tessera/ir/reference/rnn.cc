@@ -31,7 +31,8 @@ constexpr Named kFunctions[] = {
 struct Activation {
   Function function = nullptr;
   double alpha = 0, beta = 0, clip = INFINITY;
-  double operator()(double x) const { return function(std::clamp(x, -clip, clip), alpha, beta); }
+  double operator()(double x) const { return unclipped(std::clamp(x, -clip, clip)); }
+  double unclipped(double x) const { return function(x, alpha, beta); }
 };
 
 Doubles doubles(const Call& call, size_t input) {
@@ -98,7 +99,7 @@ void lstm_step(const Layer& l, const double* x, Doubles& h, Doubles& c) {
     const double i = l.f[0](gate(0) + peep(0, c[k]));
     const double f = l.flag ? 1 - i : l.f[0](gate(2) + peep(2, c[k]));
     const double cell = f * c[k] + i * l.f[1](gate(3));
-    next[k] = l.f[0](gate(1) + peep(1, cell)) * l.f[2](cell);
+    next[k] = l.f[0](gate(1) + peep(1, cell)) * l.f[2].unclipped(cell);
     c[k] = cell;
   }
   h = std::move(next);
