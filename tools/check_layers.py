@@ -24,11 +24,16 @@ EXTERNAL = {
     "gtest/": "gtest",
     "hwloc.h": "hwloc",
     "hwloc/": "hwloc",
+    "jpeglib.h": "jpeg",
     "nlohmann/": "json",
+    "openjpeg.h": "openjp2",
+    "png.h": "png",
     "protozero/": "protozero",
     "pybind11/": "pybind11",
     "re2/": "re2",
+    "tiffio.h": "tiff",
     "tl/": "expected",
+    "webp/": "webp",
     "zlib.h": "zlib",
 }
 

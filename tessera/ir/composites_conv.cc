@@ -58,7 +58,8 @@ std::vector<ValueId> conv_transpose(Builder& b, const op::Attrs& attrs, const st
   const op::Dims w = b.type(in[1]).dims(), kernel(w.begin() + 2, w.end());
   const int64_t G = attrs.i("groups", 1), M = w[1] * G, n = static_cast<int64_t>(kernel.size());
   const int64_t taps = op::element_count(kernel).value_or(0);
-  const op::Dims windows = attrs.has("output_shape") ? op::Dims(b.type(in[0]).dims().begin() + 2, b.type(in[0]).dims().end()) : op::Dims(kernel.size());
+  op::Dims windows(kernel.size());
+  for (size_t i = 0; i < windows.size() && attrs.has("output_shape"); ++i) windows[i] = *b.type(in[0]).dim(static_cast<int>(i) + 2).constant();
   auto window = op::transposed_window(attrs, windows, kernel);
   if (!window) {
     b.fail(std::move(window).error());

@@ -260,9 +260,28 @@ std::optional<Expr> exact_quotient(const Expr& a, const Expr& b) {
   return Expr::from(constant, std::move(terms));
 }
 
+// 0 < d < 2^31: floor_div(d*q + r, d) == q + floor_div(r, d), and floor_div(floor_div(x, m) + c, d) == floor_div(x + c*m, m*d)
+Expr divide_by(const Expr& a, int64_t d) {
+  Expr::Terms whole, rest;
+  for (const Expr::Term& term : *a.terms_) {
+    Expr::Term& to = (term.coefficient % d == 0 ? whole : rest).emplace_back(term);
+    if (term.coefficient % d == 0) to.coefficient /= d;
+  }
+  const int64_t left = ((a.constant_ % d) + d) % d;
+  const Expr quotient = Expr::from((a.constant_ - left) / d, std::move(whole));
+  if (rest.empty()) return quotient;
+  const bool nested = rest.size() == 1 && rest[0].coefficient == 1 && rest[0].atoms.size() == 1 && rest[0].atoms[0]->function == kFloorDiv;
+  if (nested) {
+    const auto inner = rest[0].atoms[0]->b.constant();
+    if (inner && *inner > 0 && *inner <= INT32_MAX) return quotient + floor_div(rest[0].atoms[0]->a + Expr(left * *inner), Expr(*inner * d));
+  }
+  return quotient + make_function(kFloorDiv, Expr::from(left, std::move(rest)), Expr(d));
+}
+
 Expr floor_div(const Expr& a, const Expr& b) {
   if (b.constant() == 1) return a;
   if (auto quotient = exact_quotient(a, b); quotient && b.constant() != 0) return *quotient;
+  if (const auto d = b.constant(); d && *d > 0 && *d <= INT32_MAX && !a.is_constant()) return divide_by(a, *d);
   return make_function(kFloorDiv, a, b);
 }
 Expr ceil_div(const Expr& a, const Expr& b) { return floor_div(a + b - Expr(1), b); }

@@ -58,6 +58,7 @@ class Expr {
  private:
   friend Expr make_function(int function, const Expr& a, const Expr& b);
   friend std::optional<Expr> exact_quotient(const Expr& a, const Expr& b);
+  friend Expr divide_by(const Expr& a, int64_t d);
   friend bool non_negative(const Expr& a);
   static Expr from(int64_t constant, Terms terms);
 

@@ -155,6 +155,15 @@ Result<std::vector<Type>> non_max_suppression_rule(const InferContext& c) {
   return only(DType::kI64, {c.fresh(), Expr(3)});
 }
 
+// decode_image(file u8 (n)) -> u8 (height, width, channels); (0, 0, channels) for what cannot be decoded
+Result<std::vector<Type>> decode_image_rule(const InferContext& c) {
+  const Type& file = c.in(0);
+  if (file.dtype != DType::kU8 || (file.ranked() && file.rank() != 1)) return c.fail("needs u8 of rank 1, got {}", file.str());
+  const std::string format = c.attrs.s("format", "rgb");
+  if (format != "rgb" && format != "bgr" && format != "grey") return c.fail("unknown format '{}'", format);
+  return only(DType::kU8, {c.fresh(), c.fresh(), Expr(format == "grey" ? 1 : 3)});
+}
+
 }  // namespace
 
 std::span<const OpDef> image_rows() {
@@ -173,6 +182,7 @@ std::span<const OpDef> image_rows() {
       // max_roi_pool(x, rois (R, 5)): batch index first
       {"max_roi_pool", kComposite, 2, 2, 1, 1, {{"height", kInt}, {"width", kInt}, {"scale", kFloat}}, roi_rule<5>},
       {"max_unpool", kComposite, 2, 3, 1, 1, window_attrs({{"kernel", kInts, true}}), max_unpool_rule},
+      {"decode_image", kHost, 1, 1, 1, 1, {{"format", kString}}, decode_image_rule},
       {"non_max_suppression", kHost, 2, 5, 1, 1, {{"centre", kInt}}, non_max_suppression_rule},
   };
   return rows;

@@ -126,10 +126,18 @@ Status non_max_suppression(NodeContext& c) {
   return {};
 }
 
+Status image_decoder(NodeContext& c) {
+  const std::string format = c.s("pixel_format", "RGB");
+  if (format != "RGB" && format != "BGR" && format != "Grayscale") return c.fail("pixel_format is '{}'", format);
+  c.out(0, c.b.op("decode_image", c.inputs, {{"format", std::string(format == "RGB" ? "rgb" : format == "BGR" ? "bgr" : "grey")}}));
+  return {};
+}
+
 constexpr Converter kRows[] = {
     {"", "AffineGrid", affine_grid},
     {"", "DeformConv", deform_conv},
     {"", "GridSample", grid_sample},
+    {"", "ImageDecoder", image_decoder},
     {"", "MaxRoiPool", max_roi_pool},
     {"", "MaxUnpool", max_unpool},
     {"", "NonMaxSuppression", non_max_suppression},

@@ -93,6 +93,7 @@ const Row* find(std::string_view op) {
         resize_rows,
         sampling_rows,
         roi_rows,
+        decode_image_rows,
     })
       for (const Row& row : family()) map.emplace(row.op, &row);
     return map;

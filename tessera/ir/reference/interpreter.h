@@ -70,6 +70,7 @@ std::span<const Row> batch_norm_rows();
 std::span<const Row> resize_rows();
 std::span<const Row> sampling_rows();
 std::span<const Row> roi_rows();
+std::span<const Row> decode_image_rows();
 
 const Row* find(std::string_view op);
 
