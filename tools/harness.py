@@ -89,13 +89,13 @@ def save_inputs(feeds, folder):
     return arguments
 
 
-def run_tessera(path, feeds, *extra, tessera=TESSERA, timeout_s=300):
+def run_tessera(path, feeds, *extra, tessera=None, timeout_s=300):
     """(outputs by name, the JSON report) of one `tessera run`; the report gets `wall_ms`, process start to end."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out")
         os.makedirs(out)
         start = time.perf_counter()
-        report = call([tessera, "run", path, *save_inputs(feeds, folder), "--output-dir", out, "--json", *extra], timeout_s)
+        report = call([tessera or TESSERA, "run", path, *save_inputs(feeds, folder), "--output-dir", out, "--json", *extra], timeout_s)
         report["wall_ms"] = (time.perf_counter() - start) * 1e3
         return {entry["name"]: read_value(entry, out) for entry in report["outputs"]}, report
 
