@@ -120,6 +120,16 @@ Result<std::vector<LaunchSpec>> prepare_f32(const Problem& p, const Claim&, bool
 Result<std::vector<LaunchSpec>> prepare_gemm(const Problem& p, const Claim& c) { return prepare_f32(p, c, false); }
 Result<std::vector<LaunchSpec>> prepare_gemv(const Problem& p, const Claim& c) { return prepare_f32(p, c, true); }
 
+// One panel of a transposed matrix, by squares: a run of k in each of the panel's columns is one cache line.
+void transpose_panel(const float* b, int64_t K, int64_t width, float* panel) {
+  constexpr int64_t kRun = 16;
+  for (int64_t k0 = 0; k0 < K; k0 += kRun) {
+    const int64_t run = std::min(kRun, K - k0);
+    for (int64_t j = 0; j < width; ++j)
+      for (int64_t k = k0; k < k0 + run; ++k) panel[k * kPanelCols + j] = b[j * K + k];
+  }
+}
+
 // (batch, k, n) -> (batch, n / kPanelCols, k, n % kPanelCols), columns beyond N are zero
 Status pack_gemm(const Problem& p, int, const std::byte* source, std::byte* target) {
   const Shape s = shape_of(p);
@@ -127,15 +137,15 @@ Status pack_gemm(const Problem& p, int, const std::byte* source, std::byte* targ
   auto* panels = reinterpret_cast<float*>(target);
   const int64_t matrices = s.K == 0 ? 0 : p.in[1].count() / (s.K * s.N);
   for (int64_t i = 0; i < matrices; ++i, b += s.K * s.N)
-    for (int64_t n = 0; n < s.N; n += kPanelCols) {
+    for (int64_t n = 0; n < s.N; n += kPanelCols, panels += s.K * kPanelCols) {
       const int64_t width = std::min(kPanelCols, s.N - n);
-      for (int64_t k = 0; k < s.K; ++k, panels += kPanelCols) {
-        if (transposed_b(p))
-          for (int64_t j = 0; j < width; ++j) panels[j] = b[(n + j) * s.K + k];
-        else
-          std::memcpy(panels, b + k * s.N + n, static_cast<size_t>(width) * sizeof(float));
-        std::fill(panels + width, panels + kPanelCols, 0.0f);
+      if (width < kPanelCols) std::fill(panels, panels + s.K * kPanelCols, 0.0f);
+      if (transposed_b(p)) {
+        transpose_panel(b + n * s.K, s.K, width, panels);
+        continue;
       }
+      for (int64_t k = 0; k < s.K; ++k)
+        std::memcpy(panels + k * kPanelCols, b + k * s.N + n, static_cast<size_t>(width) * sizeof(float));
     }
   return {};
 }

@@ -32,6 +32,16 @@ TEST(Dot, BroadcastsBatches) {
   EXPECT_GE(check(dot(random_tensor(DType::kF32, {33}, random), random_tensor(DType::kF32, {33}, random), true), random, {.products = 33}), 2);
 }
 
+TEST(Dot, PacksTransposedConstants) {
+  std::mt19937_64 random(5);
+  for (int64_t n : {2, 31, 32, 33, 100})
+    for (int64_t k : {1, 15, 16, 17, 130}) {
+      Case c = dot(random_tensor(DType::kF32, {7, k}, random), random_tensor(DType::kF32, {n, k}, random), true);
+      c.attrs.set("transpose_b", int64_t{1});
+      EXPECT_EQ(check(c, random, {.products = k}), 1);
+    }
+}
+
 TEST(Dot, TakesOtherTypes) {
   std::mt19937_64 random(3);
   using enum DType;
