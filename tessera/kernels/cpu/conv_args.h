@@ -31,4 +31,13 @@ struct DepthwiseArgs {
   int32_t has_bias;
 };
 
+// conv_transpose: the adjoint of a convolution from y (`out`, M channels of a group) to x (`in`, C channels), whose strides,
+// dilations and pads it has: each tap of each element of x is added to y. Ranges: x, weights, bias (if any), y. Packed
+// weights: (g, panel of (m, tap), channel of x, row of kPanelRows). Work item = (n, g, `m_step` channels of y).
+struct ConvTransposeArgs {
+  ConvShape shape;
+  int64_t m_step, m_items;
+  int32_t w_packed, has_bias;
+};
+
 }  // namespace tessera::kernels::cpu

@@ -8,11 +8,13 @@
 namespace tessera::kernels::cpu {
 
 std::span<const Row> conv_rows();
+std::span<const Row> conv_transpose_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> elementwise_rows();
 std::span<const Row> norm_rows();
 std::span<const Row> pool_rows();
 std::span<const Row> reduce_rows();
+std::span<const Row> resize_rows();
 // With their entries.
 Family index_family();
 Family move_family();

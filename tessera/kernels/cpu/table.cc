@@ -26,11 +26,13 @@ std::vector<Family> families(Isa isa) {
   return {
       {{}, isa_entries(isa)},
       {conv_rows(), {}},
+      {conv_transpose_rows(), {}},
       {dot_rows(), {}},
       {elementwise_rows(), {}},
       {norm_rows(), {}},
       {pool_rows(), {}},
       {reduce_rows(), {}},
+      {resize_rows(), {}},
       index_family(),
       move_family(),
   };

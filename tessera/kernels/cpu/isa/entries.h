@@ -8,7 +8,9 @@
   X(gemv)                      \
   X(dot_plain)                 \
   X(conv)                      \
+  X(conv_transpose)            \
   X(depthwise)                 \
+  X(resize)                    \
   X(elementwise)               \
   X(reduce)                    \
   X(pool)                      \

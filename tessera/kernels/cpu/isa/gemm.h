@@ -58,7 +58,7 @@ struct TileTable {
 static constexpr TileTable kTiles;
 
 // One panel of a (rows <= kPanelRows) times one of b (cols <= kPanelCols, readable up to the next full vector).
-static void panel_product(int64_t rows, int64_t cols, int64_t depth, const float* a, const float* b, int64_t ldb, float* c,
+[[maybe_unused]] static void panel_product(int64_t rows, int64_t cols, int64_t depth, const float* a, const float* b, int64_t ldb, float* c,
                           int64_t ldc, bool accumulate, const float* bias) {
   for (int64_t j = 0; j < cols; j += kTileCols) {
     const int64_t width = least<int64_t>(kTileCols, cols - j);
@@ -87,7 +87,7 @@ typedef float Quad __attribute__((vector_size(16)));
 typedef float QuadU __attribute__((vector_size(16), aligned(4), may_alias));
 
 // `rows` rows of `depth` floats, lda apart, into a panel: (k, row). Rows beyond are not written.
-static void pack_rows(const float* a, int64_t lda, int64_t rows, int64_t depth, float* panel) {
+[[maybe_unused]] static void pack_rows(const float* a, int64_t lda, int64_t rows, int64_t depth, float* panel) {
   int64_t r = 0;
   for (; r + 4 <= rows; r += 4) {
     const float* from = a + r * lda;
@@ -110,7 +110,7 @@ static void pack_rows(const float* a, int64_t lda, int64_t rows, int64_t depth, 
 }
 
 // `cols` columns of `depth` rows, ldb apart, into panels of kPanelCols columns, `depth` rows each; the last is filled with 0.
-static void pack_cols(const float* b, int64_t ldb, int64_t cols, int64_t depth, float* panels) {
+[[maybe_unused]] static void pack_cols(const float* b, int64_t ldb, int64_t cols, int64_t depth, float* panels) {
   for (int64_t j = 0; j < cols; j += kPanelCols, panels += depth * kPanelCols) {
     const int64_t width = least<int64_t>(kPanelCols, cols - j);
     const float* from = b + j;
