@@ -2,5 +2,9 @@
 #include <vector>
 
 #include "tessera/cli/commands.h"
+#include "tessera/cli/process.h"
 
-int main(int argc, char** argv) { return tessera::cli::dispatch({argv, argv + argc}); }
+int main(int argc, char** argv) {
+  tessera::cli::mark_start();
+  return tessera::cli::dispatch({argv, argv + argc});
+}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 
@@ -51,13 +52,18 @@ Result<op::Dims> dims_of(std::string_view list) {
   return dims;
 }
 
+// "|V2" for a type of two bytes that numpy lacks.
+bool is_raw(std::string_view code, DType dtype) {
+  return bits_of(dtype) >= 8 && !writable_as_npy(dtype) && code.size() > 2 && code[1] == 'V' && code.substr(2) == std::to_string(bits_of(dtype) / 8);
+}
+
 }  // namespace
 
 bool writable_as_npy(DType dtype) {
   return std::any_of(std::begin(kCodes), std::end(kCodes), [=](auto& row) { return row.dtype == dtype; });
 }
 
-Result<op::Tensor> parse_npy(std::string_view bytes, std::shared_ptr<const void> keep) {
+Result<op::Tensor> parse_npy(std::string_view bytes, std::shared_ptr<const void> keep, std::optional<DType> opaque) {
   if (!bytes.starts_with(kMagic) || bytes.size() < 10) return error(Code::kDataLoss, "not a .npy file");
   const int major = static_cast<unsigned char>(bytes[6]);
   if (major < 1 || major > 3) return error(Code::kUnimplemented, ".npy version {} is not one of 1 to 3", major);
@@ -75,17 +81,20 @@ Result<op::Tensor> parse_npy(std::string_view bytes, std::shared_ptr<const void>
   const bool swapped = code.starts_with('>');
   if (swapped) code[0] = '<';
   auto row = std::find_if(std::begin(kCodes), std::end(kCodes), [&](auto& r) { return r.code == code; });
-  if (row == std::end(kCodes)) return error(Code::kUnimplemented, ".npy type {} has no counterpart here", *descr);
+  if (row == std::end(kCodes) && !(opaque && is_raw(code, *opaque))) return error(Code::kUnimplemented, ".npy type {} has no counterpart here", *descr);
+  const DType dtype = row == std::end(kCodes) ? *opaque : row->dtype;
   TRY_ASSIGN(op::Dims dims, dims_of(*shape));
   TRY_ASSIGN(int64_t count, op::element_count(dims));
-  const int64_t needed = packed_bytes(row->dtype, count);
+  const int64_t needed = packed_bytes(dtype, count);
   if (needed < 0 || static_cast<uint64_t>(needed) > data.size())
-    return error(Code::kDataLoss, ".npy: {} {} needs {} bytes, the file has {}", op::to_string(dims), name_of(row->dtype), needed, data.size());
+    return error(Code::kDataLoss, ".npy: {} {} needs {} bytes, the file has {}", op::to_string(dims), name_of(dtype), needed, data.size());
   const bool fortran = order->starts_with("True");
-  if (!swapped && (!fortran || dims.size() < 2)) return op::Tensor::borrow(row->dtype, dims, data.data(), std::move(keep));
+  const size_t size = static_cast<size_t>(bits_of(dtype)) / 8, part = is_complex(dtype) ? size / 2 : size;
+  if (!swapped && (!fortran || dims.size() < 2) && reinterpret_cast<uintptr_t>(data.data()) % part == 0)
+    return op::Tensor::borrow(dtype, dims, data.data(), std::move(keep));
 
-  TRY_ASSIGN(op::Tensor t, op::Tensor::make(row->dtype, dims));
-  const size_t size = static_cast<size_t>(bits_of(row->dtype)) / 8, part = is_complex(row->dtype) ? size / 2 : size;
+  TRY_ASSIGN(op::Tensor t, op::Tensor::make(dtype, dims));
+  if (count == 0) return t;
   op::Dims index(dims.size(), 0);
   op::Dims strides = op::strides_of(dims);
   if (fortran) {

@@ -1,7 +1,8 @@
-// NumPy's .npy (versions 1 to 3) and .npz files.
+// NumPy's .npy files, versions 1 to 3.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,11 +11,13 @@
 
 namespace tessera::io {
 
-// A file's content. Little-endian C-order data is borrowed; Fortran order and big-endian are converted. ml_dtypes' types
-// come as raw bytes ("|V2") and are refused: their type is not in the file. kInvalidArgument / kDataLoss otherwise.
-Result<op::Tensor> parse_npy(std::string_view bytes, std::shared_ptr<const void> keep);
-// @pre info(tensor.dtype()).numpy is one of numpy's own (writable_as_npy)
+// A file's content. Little-endian C-order data is borrowed where it is aligned; else it is converted or copied. ml_dtypes'
+// types come as raw bytes of their size ("|V2"), for their type is not in the file: they are taken as `opaque`, if that is
+// given and has that size. kInvalidArgument / kDataLoss / kUnimplemented otherwise.
+Result<op::Tensor> parse_npy(std::string_view bytes, std::shared_ptr<const void> keep, std::optional<DType> opaque = {});
+// @pre writable_as_npy(tensor.dtype())
 std::string write_npy(const op::Tensor& tensor);
+// Whether numpy itself has the type.
 bool writable_as_npy(DType dtype);
 
 }  // namespace tessera::io

@@ -34,6 +34,8 @@ struct Model::Impl {
     std::unique_ptr<runtime::Executor> executor;
   };
   Result<Lease> executor_for(const std::vector<op::Value>& values);
+  // @pre mutex is held, or nobody else has this
+  Result<std::shared_ptr<const plan::Plan>> make_plan(const op::Bindings& sizes);
 };
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -59,6 +61,20 @@ bool all_sizes_known(const std::vector<Port>& inputs) {
 
 }  // namespace
 
+namespace {
+
+Status add_output(ir::Graph& graph, const std::string& name) {
+  for (size_t id = 0; id < graph.values.size(); ++id)
+    if (graph.values[id].name == name) {
+      graph.outputs.push_back(static_cast<ir::ValueId>(id));
+      graph.output_names.push_back(name);
+      return {};
+    }
+  return error(Code::kInvalidArgument, "the model's main graph has no value '{}'", name);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Model>> Model::make(import::onnx::ImportedModel imported, const LoadOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->imported = std::move(imported);
@@ -66,16 +82,14 @@ Result<std::unique_ptr<Model>> Model::make(import::onnx::ImportedModel imported,
   impl->memory_limit = options.memory_limit.value > 0 ? options.memory_limit : default_memory_limit();
   ir::Graph& graph = impl->imported.graph;
   for (ir::ValueId id : graph.inputs) impl->inputs.push_back({graph.value(id).name, graph.type(id)});
+  for (const std::string& name : options.extra_outputs) TRY(add_output(graph, name));
   if (options.device != "reference") {
     TRY_ASSIGN(impl->machine, Machine::open(options.device, options.threads, impl->memory_limit));
     passes::fold(graph, evaluator(impl->memory_limit));
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i) impl->outputs.push_back({graph.output_names[i], graph.type(graph.outputs[i])});
   if (impl->machine && all_sizes_known(impl->inputs)) {
-    auto sources = impl->machine->runtime.sources;
-    TRY_ASSIGN(plan::Plan planned, passes::schedule(graph, sources, {.device = options.device, .bindings = {}, .reference_only = false}));
-    impl->plans.push_back({std::make_shared<const plan::Plan>(std::move(planned)), {}});
-    ++impl->counters.plans;
+    TRY(impl->make_plan({}));
   }
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
@@ -118,6 +132,21 @@ std::shared_ptr<const plan::Plan> Model::plan() const {
   return impl_->plans.empty() ? nullptr : impl_->plans.back().plan;
 }
 
+Result<std::shared_ptr<const plan::Plan>> Model::plan_for(const op::Bindings& sizes) {
+  if (!impl_->machine) return error(Code::kUnimplemented, "the interpreter follows the graph, without a plan");
+  const std::lock_guard lock(impl_->mutex);
+  for (const Impl::Planned& planned : impl_->plans)
+    if (planned.plan->planned_for == sizes) return planned.plan;
+  return impl_->make_plan(sizes);
+}
+
+Result<std::shared_ptr<const plan::Plan>> Model::Impl::make_plan(const op::Bindings& sizes) {
+  TRY_ASSIGN(plan::Plan planned, passes::schedule(imported.graph, machine->runtime.sources, {.device = options.device, .bindings = sizes, .reference_only = false}));
+  plans.push_back({std::make_shared<const plan::Plan>(std::move(planned)), {}});
+  ++counters.plans;
+  return plans.back().plan;
+}
+
 // An executor whose plan takes these sizes: an idle one, a new one, or a new plan.
 Result<Model::Impl::Lease> Model::Impl::executor_for(const std::vector<op::Value>& values) {
   std::unique_lock lock(mutex);
@@ -134,7 +163,6 @@ Result<Model::Impl::Lease> Model::Impl::executor_for(const std::vector<op::Value
     plans[p].idle.push_back(std::move(executor));
     if (!fits) return error(std::move(fits).error());
   }
-  passes::ScheduleOptions schedule_options{.device = options.device, .bindings = {}, .reference_only = false};
   std::vector<op::Dims> dims;
   for (const op::Value& v : values) dims.push_back(v.is_tensor() ? v.tensor().dims() : op::Dims{});
   plan::Region ports;
@@ -145,10 +173,8 @@ Result<Model::Impl::Lease> Model::Impl::executor_for(const std::vector<op::Value
     slot.type = port.type;
     ports.slots.push_back(std::move(slot));
   }
-  TRY_ASSIGN(schedule_options.bindings, runtime::bind_inputs(ports, dims, {}));
-  TRY_ASSIGN(plan::Plan planned, passes::schedule(imported.graph, machine->runtime.sources, schedule_options));
-  plans.push_back({std::make_shared<const plan::Plan>(std::move(planned)), {}});
-  ++counters.plans;
+  TRY_ASSIGN(op::Bindings sizes, runtime::bind_inputs(ports, dims, {}));
+  TRY(make_plan(sizes));
   return Lease{plans.size() - 1, std::make_unique<runtime::Executor>(machine->runtime, plans.back().plan)};
 }
 

@@ -28,6 +28,7 @@ struct LoadOptions {
   std::string device = "cpu";      // "cpu"; "reference": the interpreter alone
   int threads = 0;                 // 0: as many as the process may use
   Bytes memory_limit{0};           // 0: 80 % of what the machine or its cgroup has
+  std::vector<std::string> extra_outputs;  // values of the graph to yield behind its outputs
 };
 
 struct Port {
@@ -76,6 +77,8 @@ class Model {
   MemoryUse memory() const;
   // The latest plan; null before the first run of a model with open sizes, and on "reference".
   std::shared_ptr<const plan::Plan> plan() const;
+  // A plan for inputs of these sizes, made now unless it is there. kUnimplemented on "reference".
+  Result<std::shared_ptr<const plan::Plan>> plan_for(const op::Bindings& sizes);
 
  private:
   struct Impl;

@@ -1,0 +1,89 @@
+// tessera devices: what there is to run on.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "tessera/cli/commands.h"
+#include "tessera/cli/terminal.h"
+#include "tessera/hal/device.h"
+#include "tessera/session/machine.h"
+
+namespace tessera::cli {
+namespace {
+
+Json describe(const std::string& name, const hal::DeviceInfo& info) {
+  Json spaces = Json::array();
+  for (const hal::MemorySpace& space : info.spaces)
+    spaces.push_back({{"name", space.name},
+                      {"capacity_bytes", space.capacity.value},
+                      {"alignment_bytes", space.alignment.value}});
+  return {{"name", name},
+          {"available", true},
+          {"description", info.name},
+          {"chip", info.chip},
+          {"compute_units", info.compute_units},
+          {"formats", info.formats},
+          {"memory", std::move(spaces)}};
+}
+
+Json unavailable(const std::string& name, const Error& e) {
+  return {{"name", name}, {"available", false}, {"reason", e.message}};
+}
+
+Json list_devices() {
+  Json devices = Json::array();
+  for (const hal::BackendRow& row : session::registry().rows()) {
+    auto backend = session::registry().find(row.name);
+    auto count =
+        backend ? (*backend)->device_count() : Result<uint32_t>(tl::unexpected(backend.error()));
+    if (!count) {
+      devices.push_back(unavailable(row.name, count.error()));
+      continue;
+    }
+    for (uint32_t n = 0; n < *count; ++n) {
+      const std::string name = fmt::format("{}:{}", row.name, n);
+      auto info = hal::describe_device(**backend, n);
+      devices.push_back(info ? describe(name, *info) : unavailable(name, info.error()));
+    }
+  }
+  return devices;
+}
+
+Status print_table(const Json& devices) {
+  Table table({"device", "description", ">units", "memory", "formats"});
+  for (const Json& d : devices) {
+    if (!d["available"]) {
+      table.add({d["name"], "not available: " + d["reason"].get<std::string>(), "", "", ""});
+      continue;
+    }
+    std::vector<std::string> spaces;
+    for (const Json& space : d["memory"])
+      spaces.push_back(fmt::format("{} {}", space["name"].get<std::string>(),
+                                   space["capacity_bytes"] == 0
+                                       ? "?"
+                                       : to_string(Bytes(space["capacity_bytes"].get<int64_t>()))));
+    table.add({d["name"], d["description"], std::to_string(d["compute_units"].get<int64_t>()),
+               fmt::format("{}", fmt::join(spaces, ", ")),
+               fmt::format("{}", fmt::join(d["formats"].get<std::vector<std::string>>(), ", "))});
+  }
+  return print_text(table.str());
+}
+
+}  // namespace
+
+Command devices_command(CLI::App& app) {
+  CLI::App* sub = app.add_subcommand("devices", "List what models can run on");
+  auto json = std::make_shared<bool>(false);
+  sub->add_flag("--json", *json, "Print one JSON object");
+  sub->footer("Examples:\n  tessera devices\n  tessera devices --json");
+  return {sub, [json]() -> Result<int> {
+            const Json devices = list_devices();
+            if (*json)
+              TRY(print_json(Json{{"schema", "tessera.devices/1"}, {"devices", devices}}));
+            else
+              TRY(print_table(devices));
+            return kFine;
+          }};
+}
+
+}  // namespace tessera::cli

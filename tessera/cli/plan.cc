@@ -1,0 +1,64 @@
+// tessera plan: what will happen on the device, without doing it.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "tessera/cli/commands.h"
+#include "tessera/cli/inputs.h"
+#include "tessera/cli/model_options.h"
+#include "tessera/cli/terminal.h"
+
+namespace tessera::cli {
+namespace {
+
+void add_rows(const plan::Region& region, const std::string& margin, int& number, Table& table) {
+  for (const plan::Instruction& i : region.body) {
+    std::vector<std::string> results;
+    for (int id : i.out)
+      if (id != plan::kNone) results.push_back(region.slots[static_cast<size_t>(id)].type.str());
+    table.add({std::to_string(number++), margin + std::string(name_of(i.kind)),
+               i.op ? std::string(i.op->name) : "", i.kernel,
+               fmt::format("{}", fmt::join(results, ", ")),
+               i.origin.empty() ? "" : i.origin.front(), i.reason});
+    for (const plan::Region& inner : i.regions) add_rows(inner, margin + "  ", number, table);
+  }
+}
+
+std::string plan_text(const plan::Plan& plan) {
+  Table table({">#", "what", "operator", "kernel", "yields", "source", "why not a kernel"});
+  int number = 0;
+  add_rows(plan.main, "", number, table);
+  const plan::Plan::Count count = plan.count();
+  return table.str() +
+         fmt::format(
+             "\n{} launches, {} host operators, {} by the reference interpreter; {} constants\n",
+             count.launches, count.host_operators, count.reference, plan.constants.size());
+}
+
+Result<int> make_plan(const ModelOptions& options) {
+  TRY_ASSIGN(auto model, load_model(options));
+  op::Bindings sizes;
+  const auto assumed = assume_sizes(model->inputs(), sizes);
+  TRY_ASSIGN(auto plan, model->plan_for(sizes));
+  if (options.json)
+    TRY(print_text(plan::to_json(*plan) + "\n"));
+  else
+    TRY(print_text(describe_assumed(assumed) + plan_text(*plan)));
+  return kFine;
+}
+
+}  // namespace
+
+Command plan_command(CLI::App& app) {
+  CLI::App* sub = app.add_subcommand("plan", "Show what will run where, and why");
+  auto options = std::make_shared<ModelOptions>();
+  add_model_options(*sub, *options);
+  add_device_options(*sub, *options);
+  sub->footer(
+      "Kernels are chosen for the sizes given; sizes that nothing gives count as 1 for "
+      "that.\n\nExamples:\n  tessera plan resnet50.onnx\n  tessera plan bert.onnx --dim batch=8 "
+      "--json");
+  return {sub, [options] { return make_plan(*options); }};
+}
+
+}  // namespace tessera::cli
