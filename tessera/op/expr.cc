@@ -260,34 +260,52 @@ std::optional<Expr> exact_quotient(const Expr& a, const Expr& b) {
   return Expr::from(constant, std::move(terms));
 }
 
-// 0 < d < 2^31: floor_div(d*q + r, d) == q + floor_div(r, d), and floor_div(floor_div(x, m) + c, d) == floor_div(x + c*m, m*d)
-Expr divide_by(const Expr& a, int64_t d) {
+namespace {
+
+// A divisor whose square fits.
+bool small(int64_t divisor) { return divisor > 0 && divisor <= INT32_MAX; }
+
+}  // namespace
+
+// a == whole * divisor + rest, all coefficients of rest in [0, divisor). @pre divisor > 0
+std::pair<Expr, Expr> divide(const Expr& a, int64_t divisor) {
+  auto floored = [divisor](int64_t c) { return c / divisor - (c % divisor < 0); };
+  auto parts = [&](int64_t c) { return std::pair(floored(c), c - floored(c) * divisor); };
+  const auto [quotient, remainder] = parts(a.constant_);
   Expr::Terms whole, rest;
-  for (const Expr::Term& term : *a.terms_) {
-    Expr::Term& to = (term.coefficient % d == 0 ? whole : rest).emplace_back(term);
-    if (term.coefficient % d == 0) to.coefficient /= d;
-  }
-  const int64_t left = ((a.constant_ % d) + d) % d;
-  const Expr quotient = Expr::from((a.constant_ - left) / d, std::move(whole));
-  if (rest.empty()) return quotient;
-  const bool nested = rest.size() == 1 && rest[0].coefficient == 1 && rest[0].atoms.size() == 1 && rest[0].atoms[0]->function == kFloorDiv;
-  if (nested) {
-    const auto inner = rest[0].atoms[0]->b.constant();
-    if (inner && *inner > 0 && *inner <= INT32_MAX) return quotient + floor_div(rest[0].atoms[0]->a + Expr(left * *inner), Expr(*inner * d));
-  }
-  return quotient + make_function(kFloorDiv, Expr::from(left, std::move(rest)), Expr(d));
+  if (a.terms_)
+    for (const Expr::Term& term : *a.terms_) {
+      const auto [q, r] = parts(term.coefficient);
+      whole.push_back({term.atoms, q});
+      rest.push_back({term.atoms, r});
+    }
+  return {Expr::from(quotient, std::move(whole)), Expr::from(remainder, std::move(rest))};
 }
 
+// floor_div(7*a + s + 9, 7) == a + 1 + floor_div(s + 2, 7); floor_div(floor_div(s, 2) + 1, 3) == floor_div(s + 2, 6)
 Expr floor_div(const Expr& a, const Expr& b) {
   if (b.constant() == 1) return a;
   if (auto quotient = exact_quotient(a, b); quotient && b.constant() != 0) return *quotient;
-  if (const auto d = b.constant(); d && *d > 0 && *d <= INT32_MAX && !a.is_constant()) return divide_by(a, *d);
-  return make_function(kFloorDiv, a, b);
+  if (!b.is_constant() || !small(*b.constant())) return make_function(kFloorDiv, a, b);
+  const auto [whole, rest] = divide(a, *b.constant());
+  if (rest.is_constant()) return whole;
+  const Expr::Term& first = rest.terms_->front();
+  if (rest.terms_->size() == 1 && first.coefficient == 1 && first.atoms.size() == 1 && first.atoms[0]->function == kFloorDiv) {
+    const Expr &x = first.atoms[0]->a, &inner = first.atoms[0]->b;
+    if (inner.is_constant() && small(*inner.constant())) return whole + floor_div(x + Expr(rest.constant_) * inner, inner * b);
+  }
+  return whole + make_function(kFloorDiv, rest, b);
 }
 Expr ceil_div(const Expr& a, const Expr& b) { return floor_div(a + b - Expr(1), b); }
+// mod(7*a + s + 9, 7) == mod(s + 2, 7)
 Expr mod(const Expr& a, const Expr& b) {
   if (exact_quotient(a, b)) return Expr(0);
-  return make_function(kMod, a, b);
+  if (!b.is_constant() || !small(*b.constant())) return make_function(kMod, a, b);
+  const Expr rest = divide(a, *b.constant()).second;
+  if (const auto symbol = rest.terms_ && rest.terms_->size() == 1 ? rest.terms_->front().atoms[0] : nullptr;
+      symbol && symbol->function == kMod && symbol->b == b && rest == Expr::from(0, {Expr::Term{{symbol}, 1}}))
+    return rest;
+  return make_function(kMod, rest, b);
 }
 bool non_negative(const Expr& a) {
   if (a.constant_ < 0) return false;

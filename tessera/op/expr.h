@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/result.h"
@@ -60,6 +61,9 @@ class Expr {
   friend std::optional<Expr> exact_quotient(const Expr& a, const Expr& b);
   friend Expr divide_by(const Expr& a, int64_t d);
   friend bool non_negative(const Expr& a);
+  friend std::pair<Expr, Expr> divide(const Expr& a, int64_t divisor);
+  friend Expr floor_div(const Expr& a, const Expr& b);
+  friend Expr mod(const Expr& a, const Expr& b);
   static Expr from(int64_t constant, Terms terms);
 
   int64_t constant_ = 0;

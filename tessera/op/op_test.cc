@@ -28,6 +28,30 @@ TEST(Expr, DivisionsTakeOutWholePartsAndMerge) {
   }
 }
 
+TEST(Expr, DivisionTakesOutWhatDivides) {
+  const Expr s = Expr::symbol("s"), a = Expr::symbol("a");
+  EXPECT_EQ(floor_div(s - Expr(1), 2) + Expr(1), floor_div(s + Expr(1), 2));
+  EXPECT_EQ(floor_div(Expr(7) * a + s + Expr(9), 7), a + Expr(1) + floor_div(s + Expr(2), 7));
+  EXPECT_EQ(floor_div(floor_div(s, 2) + Expr(1), 3), floor_div(s + Expr(2), 6));
+  EXPECT_EQ(mod(Expr(7) * a + s + Expr(9), 7), mod(s + Expr(2), 7));
+  EXPECT_EQ(mod(mod(s, 7), 7), mod(s, 7));
+  EXPECT_EQ(min(s + Expr(1), s), s);
+  EXPECT_EQ(max(s, -1), s);
+  EXPECT_EQ(min(s, a), min(a, s));
+  EXPECT_TRUE(non_negative(mod(s - Expr(9), 4) + s * a));
+  EXPECT_FALSE(non_negative(s - Expr(1)));
+  // The forms keep their values, of negative operands too.
+  for (int64_t v = -9; v <= 9; ++v)
+    for (int64_t w = -5; w <= 5; ++w) {
+      const Bindings at{{"s", v}, {"a", w}};
+      const int64_t x = 5 * w - 3 * v + 4;
+      const Expr e = Expr(5) * a - Expr(3) * s + Expr(4);
+      EXPECT_EQ(*floor_div(e, 3).eval(at), x / 3 - (x % 3 < 0));
+      EXPECT_EQ(*mod(e, 3).eval(at), ((x % 3) + 3) % 3);
+      EXPECT_EQ(*floor_div(floor_div(e, 3) + Expr(2), 4).eval(at), *floor_div(Expr(*floor_div(x, 3).constant() + 2), 4).constant());
+    }
+}
+
 TEST(Expr, PrintsAndReadsBack) {
   const Expr s = Expr::symbol("s"), t = Expr::symbol("past.len");
   for (const Expr& e : {Expr(-7), s, Expr(2) * s * t - t + Expr(5), floor_div(s - Expr(1), 2) + Expr(1), min(s, t) * max(s, 3), mod(s, 4)}) {

@@ -39,6 +39,7 @@ std::optional<Expr> slice_count(const Expr& size, const Expr& start, const Expr&
   if (!first || !last) return std::nullopt;
   const Expr low = step > 0 ? Expr(0) : Expr(-1), high = step > 0 ? size : size - Expr(1);
   const Expr way = step > 0 ? Expr(1) : Expr(-1);
+  if (non_negative(way * (*first - *last))) return Expr(0);
   const Expr length = way * (clamp(*last, low, high) - clamp(*first, low, high));
   // Clamping keeps the order, so an ordered pair has no negative length; nor has what starts or ends at an end.
   const bool ordered = non_negative(way * (*last - *first)) || clamp(*first, low, high) == (step > 0 ? low : high) ||

@@ -1,5 +1,7 @@
 // Gathers and scatters by index, cumulation, reinterpretation.
 #include <algorithm>
+#include <cstring>
+#include <functional>
 
 #include "tessera/ir/reference/loops.h"
 #include "tessera/ir/reference/order.h"
@@ -11,7 +13,10 @@ namespace {
 // A copy that may be written.
 Result<Tensor> copy_of(const Tensor& x) {
   TRY_ASSIGN(Tensor y, Tensor::make(x.dtype(), x.dims()));
-  for (int64_t i = 0; i < x.count(); ++i) copy_element(x, i, y, i);
+  if (x.dtype() == DType::kString)
+    y.mutable_text() = x.text();
+  else if (x.bytes() > Bytes(0))
+    std::memcpy(y.mutable_data(), x.data(), static_cast<size_t>(x.bytes().value));
   return y;
 }
 
