@@ -66,6 +66,11 @@ Status bit_shift(NodeContext& c) {
   return binary(c, direction == "LEFT" ? "shift_left" : "shift_right");
 }
 
+Status is_inf(NodeContext& c) {
+  c.out(0, c.b.op("is_inf", {c.in(0)}, {{"positive", c.i("detect_positive", 1)}, {"negative", c.i("detect_negative", 1)}}));
+  return {};
+}
+
 // Clip: the bounds are attributes before opset 11.
 Status clip(NodeContext& c) {
   ir::Builder& b = c.b;
@@ -154,7 +159,7 @@ std::vector<Converter> make_rows() {
       {"", "Add", add}, {"", "Sub", sub}, {"", "Mul", mul}, {"", "Div", div}, {"", "Pow", pow},
       {"", "And", logical_and}, {"", "Or", logical_or}, {"", "Xor", logical_xor},
       {"", "Sum", sum}, {"", "Mean", mean}, {"", "Equal", equal}, {"", "Less", less}, {"", "Greater", greater},
-      {"", "Mod", mod}, {"", "BitShift", bit_shift}, {"", "Clip", clip}, {"", "Reciprocal", reciprocal}, {"", "PRelu", prelu},
+      {"", "Mod", mod}, {"", "BitShift", bit_shift}, {"", "IsInf", is_inf}, {"", "Clip", clip}, {"", "Reciprocal", reciprocal}, {"", "PRelu", prelu},
       {"", "Max", max}, {"", "Min", min}, {"", "MatMul", matmul}, {"", "Gemm", gemm},
   };
   rows.insert(rows.end(), std::begin(more), std::end(more));
