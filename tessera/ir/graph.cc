@@ -18,6 +18,14 @@ std::optional<op::Contents> contents_of(const op::Tensor& t) {
   return op::Contents(values.begin(), values.end());
 }
 
+// The longest expression of a size that is carried on.
+constexpr size_t kMaxWeight = 4096;
+
+bool worth_keeping(const op::Contents& contents) {
+  return contents.size() <= op::kMaxContents &&
+         std::all_of(contents.begin(), contents.end(), [](const op::Expr& e) { return e.weight() <= kMaxWeight; });
+}
+
 std::string where(const op::OpDef& op, const std::vector<std::string>& origin) {
   return origin.empty() ? fmt::format("op '{}'", op.name) : fmt::format("op '{}' ({})", origin.front(), op.name);
 }
@@ -88,13 +96,20 @@ Result<Inferred> infer(const Graph& graph, const op::OpDef& op, std::span<const 
   const op::InferContext context{op.name, attrs, types, contents, constants, body_types,
                                  [&graph] { return graph.symbols->fresh(); }};
   Inferred result;
+  TRY(op::check_kinds(op, types));
   TRY_ASSIGN(result.types, op.infer(context));
   if (static_cast<int>(result.types.size()) < output_count)
     return error(Code::kInvalidArgument, "{} yields {} outputs, {} are asked for", op.name, result.types.size(), output_count);
   result.types.resize(static_cast<size_t>(output_count));
+  // A size whose expression has grown beyond use is known when the node has run.
+  for (op::Type& type : result.types) {
+    if (!type.ranked()) continue;
+    for (op::Expr& d : *type.shape)
+      if (d.weight() > kMaxWeight) d = graph.symbols->fresh();
+  }
   if (op.contents && !result.types.empty()) {
-    result.contents = op.contents(context, result.types[0]);
-    if (result.contents && result.contents->size() > op::kMaxContents) result.contents.reset();
+    auto known = op.contents(context, result.types[0]);
+    if (known && worth_keeping(*known)) result.contents = std::move(known);
   }
   return result;
 }

@@ -84,6 +84,9 @@ struct OpDef {
   int bodies = 0;           // number of body graphs
 };
 
+// Sequences, optionals and maps go only through operators of containers, control flow and identity.
+Status check_kinds(const OpDef& op, std::span<const Type* const> inputs);
+
 // The row, or null. Rows live as long as the process.
 const OpDef* find(std::string_view name);
 std::span<const OpDef* const> all_ops();  // sorted by name
@@ -98,6 +101,10 @@ std::span<const OpDef> attention_rows();
 std::span<const OpDef> reduce_rows();
 std::span<const OpDef> dot_rows();
 std::span<const OpDef> control_rows();
+std::span<const OpDef> ml_rows();
+std::span<const OpDef> signal_rows();
+std::span<const OpDef> random_rows();
+std::span<const OpDef> string_rows();
 std::span<const OpDef> quantize_rows();
 std::span<const OpDef> sequence_rows();
 std::span<const OpDef> activation_rows();

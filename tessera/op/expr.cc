@@ -24,8 +24,12 @@ int64_t mul(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &r) ? saturate((a < 0) != (b < 0)) : r;
 }
 
-enum Function { kSymbol, kFloorDiv, kMod, kMin, kMax, kBroadcast };
-constexpr std::string_view kFunctionNames[] = {"", "floordiv", "mod", "min", "max", "broadcast"};
+enum Function { kSymbol, kFloorDiv, kMod, kMin, kMax, kBroadcast, kMul };
+constexpr std::string_view kFunctionNames[] = {"", "floordiv", "mod", "min", "max", "broadcast", "mul"};
+
+// Beyond these a product is not multiplied out.
+constexpr size_t kMaxTerms = 256;
+constexpr size_t kMaxDegree = 64;
 
 Result<int64_t> apply(int function, int64_t a, int64_t b) {
   switch (function) {
@@ -37,6 +41,11 @@ Result<int64_t> apply(int function, int64_t a, int64_t b) {
     }
     case kMin: return std::min(a, b);
     case kMax: return std::max(a, b);
+    case kMul: {
+      int64_t product;
+      if (__builtin_mul_overflow(a, b, &product)) return error(Code::kOutOfRange, "size {} * {} overflows", a, b);
+      return product;
+    }
     default:
       if (a == b || b == 1) return a;
       if (a == 1) return b;
@@ -161,12 +170,21 @@ Expr Expr::substitute(const std::map<std::string, Expr, std::less<>>& values) co
         case kMod: product = product * mod(a, b); break;
         case kMin: product = product * min(a, b); break;
         case kMax: product = product * max(a, b); break;
+        case kMul: product = product * (a * b); break;
         default: product = product * broadcast(a, b); break;
       }
     }
     sum = sum + product;
   }
   return sum;
+}
+
+size_t Expr::weight() const {
+  size_t letters = 0;
+  if (terms_)
+    for (const Term& term : *terms_)
+      for (const AtomPtr& atom : term.atoms) letters += atom->text.size();
+  return letters;
 }
 
 std::string Expr::str() const {
@@ -204,6 +222,15 @@ Expr operator+(const Expr& a, const Expr& b) {
 
 Expr operator*(const Expr& a, const Expr& b) {
   if (a.is_constant() && b.is_constant()) return mul(a.constant_, b.constant_);
+  if (a.terms_ && b.terms_) {
+    auto degree = [](const Expr::Terms& list) {
+      size_t most = 0;
+      for (const Expr::Term& term : list) most = std::max(most, term.atoms.size());
+      return most;
+    };
+    if (a.terms_->size() * b.terms_->size() > kMaxTerms || degree(*a.terms_) + degree(*b.terms_) > kMaxDegree)
+      return b.str() < a.str() ? make_function(kMul, b, a) : make_function(kMul, a, b);
+  }
   Expr::Terms terms;
   auto scaled = [&terms](const Expr& side, int64_t factor) {
     if (side.terms_ && factor != 0)
@@ -420,7 +447,7 @@ class Parser {
       }
       return Expr(value);
     }
-    for (int f = kFloorDiv; f <= kBroadcast; ++f)
+    for (int f = kFloorDiv; f <= kMul; ++f)
       if (word == kFunctionNames[f] && eat('(')) {
         TRY_ASSIGN(Expr a, sum(depth + 1));
         if (!eat(',')) return fail("expected ','");
@@ -431,6 +458,7 @@ class Parser {
           case kMod: return mod(a, b);
           case kMin: return min(a, b);
           case kMax: return max(a, b);
+          case kMul: return a * b;
           default: return broadcast(a, b);
         }
       }

@@ -1,5 +1,5 @@
 // Integer expressions over symbols: the sizes of tensors. Kept in a normal form (a sum of products of atoms), so that
-// equal sizes compare equal: (2*s + 2*s)/4 == s.
+// equal sizes compare equal: (2*s + 2*s)/4 == s. Products too large to multiply out stay "mul(a, b)".
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,8 @@ class Expr {
   // The expression with the bound symbols replaced; the others stay.
   Expr substitute(const std::map<std::string, Expr, std::less<>>& values) const;
 
+  // How long the expression is: the letters of its atoms.
+  size_t weight() const;
   // "2*s + 1", "floordiv(h - 1, 2) + 1"; parse(str()) == *this.
   std::string str() const;
   static Result<Expr> parse(std::string_view text);

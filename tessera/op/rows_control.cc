@@ -4,8 +4,24 @@
 namespace tessera::op {
 namespace {
 
+Status check_scalar(const InferContext& c, size_t i, std::string_view what, bool boolean) {
+  if (!c.has(i)) return c.fail("the {} is missing", what);
+  const Type& t = c.in(i);
+  const bool fits = t.is_tensor() && (boolean ? t.dtype == DType::kBool : is_int(t.dtype));
+  if (!fits || (t.is_static() && element_count(t.dims()).value_or(0) != 1)) return c.fail("the {} is {}, need one {}", what, t.str(), boolean ? "bool" : "integer");
+  return {};
+}
+
+Status check_captures(const InferContext& c, size_t from) {
+  for (size_t i = from; i < c.size(); ++i)
+    if (!c.has(i)) return c.fail("input {} is missing", i);
+  return {};
+}
+
 // if(condition, captures...) { then; else }: both bodies take the captures as inputs.
 Result<std::vector<Type>> if_rule(const InferContext& c) {
+  TRY(check_scalar(c, 0, "condition", true));
+  TRY(check_captures(c, 1));
   if (c.bodies[0].size() != c.bodies[1].size())
     return c.fail("then yields {} values, else {}", c.bodies[0].size(), c.bodies[1].size());
   std::vector<Type> types;
@@ -25,7 +41,11 @@ Result<std::vector<Type>> loop_rule(const InferContext& c) {
   const size_t carried = static_cast<size_t>(c.attrs.i("carried"));
   const std::vector<Type>& body = c.bodies[0];
   if (body.size() < carried + 1) return c.fail("the body yields {} values, need at least {}", body.size(), carried + 1);
+  if (carried > c.size()) return c.fail("{} carried values, {} inputs", carried, c.size());
   if (c.size() < carried + 2) return c.fail("{} inputs, need at least {}", c.size(), carried + 2);
+  if (c.has(0)) TRY(check_scalar(c, 0, "trip count", false));
+  if (c.has(1)) TRY(check_scalar(c, 1, "condition", true));
+  TRY(check_captures(c, 2));
   std::vector<Type> types;
   for (size_t i = 0; i < carried; ++i) {
     if (!c.has(i + 2)) return c.fail("carried value {} is missing", i);
@@ -48,6 +68,8 @@ Result<std::vector<Type>> loop_rule(const InferContext& c) {
 Result<std::vector<Type>> scan_rule(const InferContext& c) {
   const size_t states = static_cast<size_t>(c.attrs.i("states")), scanned = static_cast<size_t>(c.attrs.i("scanned"));
   const std::vector<Type>& body = c.bodies[0];
+  if (states > c.size() || scanned > c.size()) return c.fail("{} states and {} scanned inputs of {}", states, scanned, c.size());
+  TRY(check_captures(c, 0));
   if (body.size() < states || c.size() < states + scanned || scanned == 0)
     return c.fail("{} states and {} scanned inputs do not fit {} inputs and {} results", states, scanned, c.size(), body.size());
   std::vector<Type> types;

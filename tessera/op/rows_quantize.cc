@@ -48,6 +48,10 @@ Result<std::vector<Type>> convert_rule(const InferContext& c) {
 Result<std::vector<Type>> quantize_rule(const InferContext& c) {
   if (c.has(2) && c.in(2).is_tensor() && c.in(2).dtype != c.attrs.dtype("to"))
     return c.fail("the zero point is {}, the output {}", name_of(c.in(2).dtype), name_of(c.attrs.dtype("to")));
+  const DType precision = c.attrs.dtype("precision", c.in(1).dtype), to = c.attrs.dtype("to");
+  if (precision != DType::kF16 && precision != DType::kBF16 && precision != DType::kF32 && precision != DType::kF64)
+    return c.fail("cannot divide in {}", name_of(precision));
+  if ((!is_int(to) && !is_float(to)) || bits_of(to) > 16) return c.fail("cannot quantise to {}", name_of(to));
   return convert_rule(c);
 }
 

@@ -108,8 +108,11 @@ Types split_rule(const InferContext& c) {
 // sequence_map(s, x..., captures...){mapped} { body(item, x or its item..., captures...) -> (result...) }: `mapped` inputs, of
 // which sequences are taken apart; each result becomes a sequence.
 Types map_rule(const InferContext& c) {
+  if (!c.has(0)) return c.fail("input 0 is missing");
   TRY(element_of(c, 0));
   const int64_t mapped = c.attrs.i("mapped");
+  for (size_t i = 1; i < c.size(); ++i)
+    if (!c.has(i)) return c.fail("input {} is missing", i);
   if (mapped < 1 || mapped > static_cast<int64_t>(c.size())) return c.fail("maps over {} of {} inputs", mapped, c.size());
   std::vector<Type> types;
   for (const Type& t : c.bodies[0]) types.push_back(Type::sequence(open_sizes(c, t)));

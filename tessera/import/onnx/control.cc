@@ -109,11 +109,69 @@ Status loop(NodeContext& c) {
   return {};
 }
 
-// Opset 8's Scan has a batch axis and sequence lengths; 9 and later have neither.
+// Opset 8: (lengths?, states..., scanned...) with a batch axis in front and time as the second axis. A scan over the batch
+// whose body scans the time, as far as the length of the batch's sequence goes; the outputs are filled up with zeros.
+Status batched_scan(NodeContext& c, const GraphProto& proto) {
+  const int64_t scanned = c.i("num_scan_inputs", 0);
+  const int64_t formals = static_cast<int64_t>(proto.input.size());
+  if (scanned < 1 || scanned > formals || static_cast<int64_t>(c.input_count()) != formals + 1)
+    return c.fail("num_scan_inputs is {}, with {} inputs and {} of the body", scanned, c.input_count(), formals);
+  const size_t states = static_cast<size_t>(formals - scanned);
+  const op::Ints directions = c.ints("directions");
+  ir::Graph outer(c.node.name.empty() ? "batch" : std::string(c.node.name));
+  outer.symbols = c.b.graph().symbols;
+  ir::Builder b(outer, c.b.origin());
+  std::vector<ValueId> inputs, slices;  // outside, and their parts of one batch
+  std::vector<op::Type> types;          // of the inner body's inputs
+  const bool ragged = c.has(0);
+  for (size_t i = ragged ? 0 : 1; i < c.input_count(); ++i) {
+    op::Type t = c.type(i);
+    const int rank = i == 0 ? 1 : i > states ? 2 : 1;
+    if (!t.ranked() || t.rank() < rank) return c.fail("input {} is {}, need rank {} or more", i, t.str(), rank);
+    t.shape->erase(t.shape->begin());
+    inputs.push_back(c.in(i));
+    slices.push_back(outer.add_input(i == 0 ? "length" : std::string(proto.input[i - 1].name), t));
+    if (i > states) t.shape->erase(t.shape->begin());
+    if (i > 0) types.push_back(std::move(t));
+  }
+  TRY_ASSIGN(Importer::Body body, fixed_point(c, proto, types, 0, 0, states));
+  const int outputs = static_cast<int>(body.graph.outputs.size());
+  if (static_cast<int>(c.output_count()) > outputs) return c.fail("has {} outputs, its body {}", c.output_count(), outputs);
+  const size_t batched = inputs.size();
+  std::vector<ValueId> inner(slices.begin() + ragged, slices.end());
+  const ValueId first = inner[states];
+  const ValueId length = ragged ? b.reshape(slices[0], {1}) : kAbsent;
+  for (size_t i = states; ragged && i < inner.size(); ++i) inner[i] = b.op("slice", {inner[i], b.ints({0}), length, b.ints({0})});
+  for (const std::string& name : body.captures) {
+    TRY_ASSIGN(ValueId id, c.importer.lookup(name));
+    inputs.push_back(id);
+    inner.push_back(outer.add_input(name, c.b.type(id)));
+  }
+  std::vector<ir::Graph> bodies;
+  bodies.push_back(std::move(body.graph));
+  std::vector<ValueId> results = b.ops("scan", std::move(inner),
+                                       {{"states", static_cast<int64_t>(states)}, {"scanned", scanned}, {"input_reverse", directions}},
+                                       outputs, std::move(bodies));
+  for (size_t i = states; ragged && b.ok() && i < results.size(); ++i) {
+    const ValueId missing = b.sub(b.op("slice", {b.op("shape_of", {first}), b.ints({0}), b.ints({1})}), length);
+    results[i] = b.op("pad", {results[i], b.op("concat", {b.ints({0}), missing}, {{"axis", int64_t{0}}}), kAbsent, b.ints({0})});
+  }
+  TRY(b.status());
+  for (size_t i = 0; i < c.output_count(); ++i) {
+    outer.outputs.push_back(results[i]);
+    outer.output_names.push_back(fmt::format("y{}", i));
+  }
+  bodies.clear();
+  bodies.push_back(std::move(outer));
+  c.outputs = c.b.ops("scan", std::move(inputs), {{"states", int64_t{0}}, {"scanned", static_cast<int64_t>(batched)}},
+                      static_cast<int>(c.output_count()), std::move(bodies));
+  return {};
+}
+
 Status scan(NodeContext& c) {
   const GraphProto* proto = body_of(c, "body");
   if (!proto) return c.fail("needs a body");
-  if (c.opset < 9) return error(Code::kUnimplemented, "Scan of opset 8, with its batch axis, is not supported");
+  if (c.opset < 9) return batched_scan(c, *proto);
   const int64_t scanned = c.i("num_scan_inputs", 0);
   if (scanned < 1 || scanned > static_cast<int64_t>(c.input_count()) || proto->input.size() != c.input_count())
     return c.fail("num_scan_inputs is {}, with {} inputs and {} of the body", scanned, c.input_count(), proto->input.size());

@@ -9,6 +9,7 @@ namespace tessera::import::onnx {
 namespace {
 
 constexpr int kMaxDepth = 100;          // nested bodies and function calls
+constexpr size_t kMaxNodes = 1000000;   // with functions inlined and bodies imported as often as their types change
 constexpr int64_t kMaxIrVersion = 13;
 constexpr int64_t kMaxOpset = 27;
 
@@ -31,6 +32,11 @@ const ConvertFn* find_converter(std::string_view domain, std::string_view op_typ
         control_converters,
         quantize_converters,
         sequence_converters,
+        ml_converters,
+        ml_model_converters,
+        signal_converters,
+        random_converters,
+        string_converters,
         activation_converters,
         norm_converters,
         conv_converters,
@@ -128,7 +134,9 @@ ValueId NodeContext::ints_attr_or_input(std::string_view attr, size_t i) {
 // ---- graphs ----
 
 Importer::Importer(const ModelProto& model, TensorSource source, const ImportOptions& options)
-    : model_(model), source_(std::move(source)), options_(options), symbols_(std::make_shared<ir::SymbolSource>()) {}
+    : model_(model), source_(std::move(source)), options_(options), symbols_(std::make_shared<ir::SymbolSource>()) {
+  for (const FunctionProto& f : model_.functions) functions_.emplace(std::tuple(canonical(f.domain), f.name, f.overload), &f);
+}
 
 int64_t Importer::opset_of(std::string_view domain) const {
   auto found = opsets_.find(canonical(domain));
@@ -171,7 +179,7 @@ Status Importer::define(std::string_view name, ValueId id) {
   if (!scope_->names.emplace(std::string(name), id).second)
     return error(Code::kInvalidArgument, "value '{}' is defined twice", name);
   ir::ValueInfo& info = scope_->graph->value(id);
-  if (info.name.empty()) info.name = std::string(name);
+  if (info.name.empty()) info.name = scope_->prefix + std::string(name);
   return {};
 }
 
@@ -212,12 +220,18 @@ Result<op::Type> Importer::input_type(const ValueInfoProto& input) {
 }
 
 const FunctionProto* Importer::find_function(const NodeProto& node) const {
-  for (const FunctionProto& f : model_.functions)
-    if (f.name == node.op_type && canonical(f.domain) == canonical(node.domain) && f.overload == node.overload) return &f;
-  return nullptr;
+  const auto found = functions_.find({canonical(node.domain), node.op_type, node.overload});
+  return found == functions_.end() ? nullptr : found->second;
+}
+
+Status Importer::count_nodes(size_t nodes) {
+  nodes_ += nodes;
+  if (nodes_ > kMaxNodes) return error(Code::kResourceExhausted, "the model expands to more than {} nodes", kMaxNodes);
+  return {};
 }
 
 Status Importer::import_nodes(const std::vector<NodeProto>& nodes) {
+  TRY(count_nodes(nodes.size()));
   for (const NodeProto& node : nodes)
     if (auto ok = import_node(node); !ok) {
       Error e = std::move(ok).error();
@@ -251,6 +265,7 @@ Status Importer::import_node(const NodeProto& node) {
   NodeContext context{*this, node, builder, opset, std::move(inputs), std::vector<ValueId>(node.output.size(), kAbsent)};
   TRY((*convert)(context));
   TRY(builder.status());
+  context.outputs.resize(node.output.size(), kAbsent);
   for (size_t i = 0; i < node.output.size(); ++i) {
     if (node.output[i].empty()) continue;
     ValueId id = context.outputs[i];
@@ -298,18 +313,22 @@ Status Importer::call_function(const FunctionProto& function, const NodeProto& n
       }
     }
   };
+  TRY(count_nodes(function.node.size()));
   std::vector<NodeProto> body = function.node;
   Substitute{function, node}.apply(body);
 
-  Scope scope{scope_->graph, scope_, true, {}, {}};
+  const std::string_view call = !node.name.empty() ? node.name : node.output.empty() ? node.op_type : node.output[0];
+  Scope scope{scope_->graph, scope_, true, {}, {}, fmt::format("{}{}/", scope_->prefix, call)};
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i] != kAbsent && !scope.names.emplace(std::string(function.input[i]), inputs[i]).second)
       return error(Code::kInvalidArgument, "function '{}' names input '{}' twice", function.name, function.input[i]);
   // An absent optional input of a function is an empty name inside.
+  std::set<std::string_view> absent;
+  for (size_t i = 0; i < function.input.size(); ++i)
+    if (i >= inputs.size() || inputs[i] == kAbsent) absent.insert(function.input[i]);
   for (NodeProto& n : body)
     for (std::string_view& name : n.input)
-      for (size_t i = 0; i < function.input.size(); ++i)
-        if (name == function.input[i] && (i >= inputs.size() || inputs[i] == kAbsent)) name = "";
+      if (absent.count(name)) name = "";
 
   auto saved = opsets_;
   for (const OpsetProto& o : function.opset_import) opsets_[std::string(canonical(o.domain))] = o.version;
@@ -327,8 +346,13 @@ Status Importer::call_function(const FunctionProto& function, const NodeProto& n
   call_path_.pop_back();
   opsets_ = std::move(saved);
   TRY(status);
-  for (size_t i = 0; i < node.output.size(); ++i)
-    if (results[i] != kAbsent) TRY(define(node.output[i], results[i]));
+  for (size_t i = 0; i < node.output.size(); ++i) {
+    if (results[i] == kAbsent) continue;
+    // The name outside goes before the one inside.
+    ir::ValueInfo& info = scope_->graph->value(results[i]);
+    if (info.name.starts_with(scope.prefix)) info.name.clear();
+    TRY(define(node.output[i], results[i]));
+  }
   return {};
 }
 
@@ -339,7 +363,7 @@ Result<Importer::Body> Importer::import_body(const GraphProto& proto, const std:
   Body body;
   body.graph = ir::Graph(std::string(proto.name));
   body.graph.symbols = symbols_;
-  Scope scope{&body.graph, scope_, false, {}, {}};
+  Scope scope{&body.graph, scope_, false, {}, {}, scope_ ? scope_->prefix : ""};
   Scope* outer = std::exchange(scope_, &scope);
   auto fill = [&]() -> Status {
     for (size_t i = 0; i < proto.input.size(); ++i) {
@@ -377,7 +401,7 @@ Result<ImportedModel> Importer::run() {
   ImportedModel result;
   result.graph = ir::Graph(std::string(model_.graph.name));
   result.graph.symbols = symbols_;
-  Scope scope{&result.graph, nullptr, false, {}, {}};
+  Scope scope{&result.graph, nullptr, false, {}, {}, ""};
   scope_ = &scope;
   TRY(add_initializers(model_.graph));
   for (const ValueInfoProto& input : model_.graph.input) {

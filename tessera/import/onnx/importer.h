@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -81,6 +82,11 @@ std::span<const Converter> attention_converters();
 std::span<const Converter> loss_converters();
 std::span<const Converter> training_converters();
 std::span<const Converter> control_converters();
+std::span<const Converter> ml_converters();
+std::span<const Converter> ml_model_converters();
+std::span<const Converter> signal_converters();
+std::span<const Converter> random_converters();
+std::span<const Converter> string_converters();
 std::span<const Converter> quantize_converters();
 std::span<const Converter> sequence_converters();
 std::span<const Converter> activation_converters();
@@ -98,6 +104,7 @@ struct Scope {
   bool isolated = false;  // a function's body: names do not reach outside
   std::unordered_map<std::string, ValueId> names;
   std::vector<std::pair<std::string, ValueId>> captures;  // outer name, input of this body
+  std::string prefix;  // of the names that values get here: "" or "call/"
 };
 
 class Importer {
@@ -128,6 +135,8 @@ class Importer {
   Status add_initializers(const GraphProto& proto);
   Result<op::Type> input_type(const ValueInfoProto& input);
   const FunctionProto* find_function(const NodeProto& node) const;
+  // Books nodes to be imported; bodies and functions can multiply a small file without bound.
+  Status count_nodes(size_t nodes);
 
   const ModelProto& model_;
   TensorSource source_;
@@ -137,6 +146,8 @@ class Importer {
   Scope* scope_ = nullptr;
   int depth_ = 0;
   int64_t parameters_ = 0;
+  size_t nodes_ = 0;
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*> functions_;
   std::vector<std::string> call_path_;
 };
 

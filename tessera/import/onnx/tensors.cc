@@ -19,6 +19,8 @@ namespace {
 using op::Dims;
 using op::Tensor;
 
+constexpr int64_t kMaxDense = int64_t{1} << 30;  // bytes that a sparse tensor may take when made dense
+
 // By ONNX's numbers, 0 to 26.
 constexpr std::array<std::optional<DType>, 27> kTypes{
     std::nullopt,  DType::kF32,        DType::kU8,     DType::kI8,         DType::kU16,    DType::kI16,  DType::kI32,
@@ -26,13 +28,18 @@ constexpr std::array<std::optional<DType>, 27> kTypes{
     DType::kC64,   DType::kC128,       DType::kBF16,   DType::kF8E4M3FN,   DType::kF8E4M3FNUZ, DType::kF8E5M2,
     DType::kF8E5M2FNUZ, DType::kU4,    DType::kI4,     DType::kF4E2M1,     DType::kF8E8M0, DType::kU2,   DType::kI2};
 
+bool whole_number(std::string_view text, int64_t& number) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return failure == std::errc() && end == text.data() + text.size();
+}
+
 Result<Tensor> external(const TensorProto& proto, DType dtype, const Dims& dims, int64_t bytes, const TensorSource& source) {
   std::string location;
   int64_t offset = 0, length = -1;
   for (const auto& [key, value] : proto.external_data) {
     int64_t* number = key == "offset" ? &offset : key == "length" ? &length : nullptr;
     if (key == "location") location = value;
-    if (number && std::from_chars(value.data(), value.data() + value.size(), *number).ec != std::errc())
+    if (number && !whole_number(value, *number))
       return error(Code::kInvalidArgument, "tensor '{}': external {} '{}' is not a number", proto.name, key, value);
   }
   if (source.folder.empty()) return error(Code::kInvalidArgument, "tensor '{}': external data '{}', but the model has no folder", proto.name, location);
@@ -41,7 +48,7 @@ Result<Tensor> external(const TensorProto& proto, DType dtype, const Dims& dims,
   const fs::path folder = fs::weakly_canonical(source.folder, ignored);
   const fs::path path = fs::weakly_canonical(folder / fs::path(location), ignored);
   const auto relative = path.lexically_relative(folder);
-  if (location.empty() || fs::path(location).is_absolute() || relative.empty() || *relative.begin() == "..")
+  if (location.empty() || location.find('\0') != location.npos || fs::path(location).is_absolute() || relative.empty() || *relative.begin() == "..")
     return error(Code::kInvalidArgument, "tensor '{}': external data '{}' lies outside the model's folder", proto.name, location);
   if (!fs::is_regular_file(path, ignored)) return error(Code::kNotFound, "tensor '{}': no file '{}' beside the model", proto.name, location);
   TRY_ASSIGN(auto file, MappedFile::open(path.string()));
@@ -144,8 +151,11 @@ Result<Tensor> to_dense(const SparseTensorProto& proto, const TensorSource& sour
   const bool linear = indices.rank() == 1;
   if (linear ? indices.dim(0) != values.dim(0) : indices.rank() != 2 || indices.dim(0) != values.dim(0) || indices.dim(1) != rank)
     return bad("indices and values do not fit each other");
-  TRY_ASSIGN(Tensor dense, Tensor::make(values.dtype(), proto.dims));
   if (values.dtype() == DType::kString) return bad("strings cannot be sparse");
+  TRY_ASSIGN(int64_t count, op::element_count(proto.dims));
+  if (const int64_t bytes = packed_bytes(values.dtype(), count); bytes < 0 || bytes > kMaxDense)
+    return error(Code::kResourceExhausted, "sparse tensor '{}': {} {} is more than is made dense", proto.values.name, op::to_string(proto.dims), name_of(values.dtype()));
+  TRY_ASSIGN(Tensor dense, Tensor::make(values.dtype(), proto.dims));
   const Dims strides = op::strides_of(proto.dims);
   for (int64_t i = 0; i < values.count(); ++i) {
     int64_t at = 0;

@@ -40,6 +40,7 @@ Result<std::vector<op::Type>> output_types(const Node& node, std::span<const Val
   SymbolSource symbols;
   const op::InferContext context{node.op->name, node.attrs, type_pointers, content_pointers, constants, bodies,
                                  [&symbols] { return symbols.fresh(); }};
+  TRY(op::check_kinds(*node.op, type_pointers));
   return node.op->infer(context);
 }
 
@@ -94,6 +95,10 @@ const Row* find(std::string_view op) {
         sampling_rows,
         roi_rows,
         decode_image_rows,
+        ml_rows,
+        random_rows,
+        signal_rows,
+        string_rows,
     })
       for (const Row& row : family()) map.emplace(row.op, &row);
     return map;
