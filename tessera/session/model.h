@@ -28,7 +28,7 @@ struct LoadOptions {
   std::string device = "cpu";      // "cpu"; "reference": the interpreter alone
   int threads = 0;                 // 0: as many as the process may use
   Bytes memory_limit{0};           // 0: 80 % of what the machine or its cgroup has
-  std::vector<std::string> extra_outputs;  // values of the graph to yield behind its outputs
+  std::vector<std::string> extra_outputs = {};  // values of the graph to yield behind its outputs
 };
 
 struct Port {
