@@ -479,7 +479,7 @@ Status Executor::Run::launch(const Region& r, RegionState& state, size_t n, std:
       slices->push_back(slice);
     }
     commands.push_back(hal::launch({.executable = &e.machine_.executable, .entry = p.entries[k], .grid = spec.grid, .ranges = *slices,
-                                    .constants = spec.constants, .label = state.labels[n].c_str()}));
+                                    .constants = spec.constants, .label = state.labels[n].c_str(), .site = {}}));
     ranges.push_back(std::move(slices));
   }
   ++e.counters_.launches;
