@@ -55,10 +55,10 @@ inline std::string ints(const std::vector<int64_t>& dims, const std::vector<int6
 }
 inline std::string external(const std::vector<int64_t>& dims, const std::string& name, const std::vector<std::pair<std::string, std::string>>& entries) {
   return tensor_head(dims, 1, name) + message([&](pbf_writer& w) {
-           for (const auto& [key, value] : entries)
+           for (const auto& entry : entries)
              w.add_message(13, message([&](pbf_writer& e) {
-                             e.add_string(1, key);
-                             e.add_string(2, value);
+                             e.add_string(1, entry.first);
+                             e.add_string(2, entry.second);
                            }));
            w.add_int32(14, 1);
          });

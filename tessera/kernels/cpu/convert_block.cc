@@ -24,7 +24,7 @@ struct Bool {
 template <class T>
 constexpr DType kDTypeOf = DType::kString;
 template <>
-constexpr DType kDTypeOf<Bool> = DType::kBool;
+[[maybe_unused]] constexpr DType kDTypeOf<Bool> = DType::kBool;
 template <>
 constexpr DType kDTypeOf<int8_t> = DType::kI8;
 template <>

@@ -17,9 +17,9 @@ std::string bytes(std::initializer_list<int> values) {
   for (int v : values) text.push_back(static_cast<char>(v));
   return text;
 }
-std::string le(uint32_t v, int count) {
+std::string le(uint64_t v, int count) {
   std::string text;
-  for (int i = 0; i < count; ++i) text.push_back(static_cast<char>(v >> (8 * i)));
+  for (int i = 0; i < count; ++i) text.push_back(static_cast<char>(i < 8 ? v >> (8 * i) : 0));
   return text;
 }
 // A bitmap: header of 40 bytes, then `rest` (palette and pixels); pixels begin at `offset`.
