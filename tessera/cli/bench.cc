@@ -63,12 +63,16 @@ Result<Timing> measure(session::Model& model, const Inputs& inputs, const BenchA
           ? a.iters
           : static_cast<int>(std::clamp(kDefaultDuration / once, 3.0, double{kMostDefaultIters}));
   progress.set(fmt::format("timing {} inferences of about {}", iters, to_string(Seconds(once))));
-  timing.ms.reserve(static_cast<size_t>(iters));
+  timing.ms.reserve(static_cast<size_t>(std::min(iters, 1 << 20)));
   for (int i = 0; i < iters; ++i) {
     const auto start = Clock::now();
     auto outputs = model.run(inputs.values, options);
     timing.ms.push_back(seconds_since(start) * 1e3);
     if (!outputs) return error(std::move(outputs).error());
+    if (options.deadline && Clock::now() > *options.deadline)
+      return error(Code::kDeadlineExceeded,
+                   "the time limit of {} s has passed after {} of {} inferences", a.timeout,
+                   timing.ms.size(), iters);
   }
   std::sort(timing.ms.begin(), timing.ms.end());
   return timing;

@@ -66,6 +66,14 @@ int dispatch(const std::vector<std::string>& arguments) {
   for (auto make : kCommands) commands.push_back(make(app));
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   if (!reversed.empty()) reversed.pop_back();
+  const std::string verb = arguments.size() > 1 ? arguments[1] : "-";
+  if (!verb.starts_with('-') &&
+      std::none_of(commands.begin(), commands.end(),
+                   [&](const Command& c) { return c.app->get_name() == verb; })) {
+    print_error(fmt::format(
+        "tessera: there is no subcommand '{}'\nRun 'tessera --help' for help.\n", visible(verb)));
+    return kUsage;
+  }
   // Exceptions come from CLI11 and the standard library only; they end here.
   try {
     try {

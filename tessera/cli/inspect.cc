@@ -7,13 +7,14 @@
 
 #include "tessera/base/file.h"
 #include "tessera/cli/commands.h"
-#include "tessera/cli/graph_text.h"
+
 #include "tessera/cli/inputs.h"
 #include "tessera/cli/model_options.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/import/onnx/model.h"
 #include "tessera/import/onnx/proto.h"
 #include "tessera/ir/builder.h"
+#include "tessera/ir/text.h"
 
 namespace tessera::cli {
 namespace {
@@ -197,10 +198,10 @@ Result<int> inspect(const InspectArguments& a) {
               {"symbols", symbols}};
   progress.reset();
   if (a.json) {
-    if (a.ir) report["ir"] = graph_text(graph);
+    if (a.ir) report["ir"] = ir::print(graph);
     TRY(print_json(report));
   } else {
-    TRY(print_text(a.ir ? graph_text(graph) : report_text(report)));
+    TRY(print_text(a.ir ? ir::print(graph) : report_text(report)));
   }
   return kFine;
 }

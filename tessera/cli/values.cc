@@ -76,13 +76,15 @@ void compare_strings(const op::Tensor& actual, const op::Tensor& expected, Diffe
 }
 
 std::string element_text(const op::Tensor& t, int64_t i) {
-  if (is_complex(t.dtype())) {
-    const auto z = load_c128(t.dtype(), t.data(), i);
+  const DType dtype = t.dtype();
+  if (is_complex(dtype)) {
+    const auto z = load_c128(dtype, t.data(), i);
     return fmt::format("{}{:+}i", z.real(), z.imag());
   }
-  return is_float(t.dtype())        ? fmt::format("{}", t.f64(i))
-         : t.dtype() == DType::kU64 ? fmt::format("{}", load_u64(t.dtype(), t.data(), i))
-                                    : fmt::format("{}", t.i64(i));
+  if (dtype == DType::kF64) return fmt::format("{}", t.f64(i));
+  if (is_float(dtype)) return fmt::format("{}", static_cast<float>(t.f64(i)));
+  return dtype == DType::kU64 ? fmt::format("{}", load_u64(dtype, t.data(), i))
+                              : fmt::format("{}", t.i64(i));
 }
 
 // Distance and |expected|; a distance of 0 for equal bits, so that large integers need no rounding.
