@@ -113,6 +113,22 @@ def decoding_step(module, layers):
     return Step()
 
 
+def enliven(module):
+    """Gives parameters that start as constants (a head of zeros, layer scales of 1e-6, statistics of batch norms) values
+    of their own: as they are, they hide what lies before them."""
+    import torch
+    with torch.no_grad():
+        for name, value in [*module.named_parameters(), *module.named_buffers()]:
+            if not value.is_floating_point() or value.numel() < 2 or value.min() != value.max():
+                continue
+            level = float(value.flatten()[0])
+            if level in (0.0, 1.0):
+                value.add_(torch.randn_like(value) * 0.05)
+            else:
+                value.copy_(torch.rand_like(value))
+    return module
+
+
 def vision(name):
     import torch, torchvision
     return getattr(torchvision.models, name)(weights=None), (torch.randn(1, 3, 224, 224),), ["image"], {}
@@ -166,7 +182,7 @@ def exported(name, path):
     maker, *arguments = EXPORTED[name]
     module, inputs, names, open_axes = maker(*arguments)
     shapes = [{axis: torch.export.Dim(symbol) for axis, symbol in open_axes.get(n, {}).items()} for n in names]
-    torch.onnx.export(module.eval(), inputs, path, input_names=names, opset_version=18, dynamo=True, external_data=False,
+    torch.onnx.export(enliven(module).eval(), inputs, path, input_names=names, opset_version=18, dynamo=True, external_data=False,
                       verbose=False, dynamic_shapes=shapes if open_axes else None)
 
 

@@ -91,13 +91,17 @@ Status dropout(NodeContext& c) {
   }
   const op::Tensor* known = c.opset < 12 ? nullptr : c.constant(2);
   if (known && known->dtype() == DType::kBool && known->count() == 1 && !known->i64(0)) training = kAbsent;
-  if (training == kAbsent && !c.wants(1)) {
-    c.out(0, b.op("identity", {c.in(0)}));
-    return {};
+  ValueId y, mask = kAbsent;
+  if (training == kAbsent) {
+    y = b.op("identity", {c.in(0)});
+    if (c.wants(1)) mask = b.broadcast_to(b.scalar(DType::kBool, 1), b.op("shape_of", {c.in(0)}));
+  } else {
+    const std::vector<ValueId> out = b.ops("dropout", {c.in(0), ratio, training}, {{"seed", c.i("seed", 0)}}, c.wants(1) ? 2 : 1);
+    y = out[0];
+    if (c.wants(1)) mask = out[1];
   }
-  const std::vector<ValueId> out = b.ops("dropout", {c.in(0), ratio, training}, {{"seed", c.i("seed", 0)}}, c.wants(1) ? 2 : 1);
-  c.out(0, out[0]);
-  if (c.wants(1)) c.out(1, c.opset < 10 ? b.convert(out[1], c.type(0).dtype) : out[1]);
+  c.out(0, y);
+  if (c.wants(1)) c.out(1, c.opset < 10 ? b.convert(mask, c.type(0).dtype) : mask);
   return {};
 }
 

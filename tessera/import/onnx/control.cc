@@ -29,6 +29,13 @@ const GraphProto* body_of(NodeContext& c, std::string_view name) {
 Status if_(NodeContext& c) {
   const GraphProto *then_proto = body_of(c, "then_branch"), *else_proto = body_of(c, "else_branch");
   if (!then_proto || !else_proto) return c.fail("needs then_branch and else_branch");
+  // Exporters ask about ranks and sizes that are plain here: the branch not taken often does not even fit them.
+  if (auto known = c.known_ints(0); known && known->size() == 1) {
+    const std::string_view name = !c.node.name.empty() ? c.node.name : c.node.output.empty() ? c.node.op_type : c.node.output[0];
+    TRY_ASSIGN(c.outputs, c.importer.inline_body((*known)[0] ? *then_proto : *else_proto, name));
+    if (c.outputs.size() < c.output_count()) return c.fail("has {} outputs, its branch {}", c.output_count(), c.outputs.size());
+    return {};
+  }
   TRY_ASSIGN(Importer::Body then_body, c.importer.import_body(*then_proto, {}));
   TRY_ASSIGN(Importer::Body else_body, c.importer.import_body(*else_proto, {}));
   std::vector<std::string> captures = then_body.captures;

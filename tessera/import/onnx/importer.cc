@@ -187,12 +187,12 @@ Status Importer::add_initializers(const GraphProto& proto) {
   for (const TensorProto& tensor : proto.initializer) {
     TRY_ASSIGN(op::Tensor t, to_tensor(tensor, source_));
     parameters_ += t.count();
-    TRY(define(tensor.name, scope_->graph->add_constant(std::move(t), std::string(tensor.name))));
+    TRY(define(tensor.name, scope_->graph->add_constant(std::move(t), scope_->prefix + std::string(tensor.name))));
   }
   for (const SparseTensorProto& tensor : proto.sparse_initializer) {
     TRY_ASSIGN(op::Tensor t, to_dense(tensor, source_));
     parameters_ += t.count();
-    TRY(define(tensor.values.name, scope_->graph->add_constant(std::move(t), std::string(tensor.values.name))));
+    TRY(define(tensor.values.name, scope_->graph->add_constant(std::move(t), scope_->prefix + std::string(tensor.values.name))));
   }
   return {};
 }
@@ -385,6 +385,31 @@ Result<Importer::Body> Importer::import_body(const GraphProto& proto, const std:
   TRY(status);
   for (const auto& [name, id] : scope.captures) body.captures.push_back(name);
   return body;
+}
+
+Result<std::vector<ValueId>> Importer::inline_body(const GraphProto& proto, std::string_view prefix) {
+  if (++depth_ > kMaxDepth) return error(Code::kInvalidArgument, "bodies are nested deeper than {}", kMaxDepth);
+  if (!proto.input.empty()) return error(Code::kInvalidArgument, "body '{}' takes {} inputs, got 0", proto.name, proto.input.size());
+  Scope scope{scope_->graph, scope_, false, {}, {}, fmt::format("{}{}/", scope_->prefix, prefix)};
+  Scope* outer = std::exchange(scope_, &scope);
+  std::vector<ValueId> results;
+  auto fill = [&]() -> Status {
+    TRY(add_initializers(proto));
+    TRY(import_nodes(proto.node));
+    for (const ValueInfoProto& output : proto.output) {
+      TRY_ASSIGN(ValueId id, lookup(output.name));
+      results.push_back(id);
+    }
+    return {};
+  };
+  Status status = fill();
+  scope_ = outer;
+  --depth_;
+  TRY(status);
+  // The name outside goes before the one inside.
+  for (ValueId id : results)
+    if (ir::ValueInfo& info = scope_->graph->value(id); info.name.starts_with(scope.prefix)) info.name.clear();
+  return results;
 }
 
 Result<ImportedModel> Importer::run() {

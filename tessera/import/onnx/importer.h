@@ -120,6 +120,9 @@ class Importer {
     std::vector<std::string> captures;
   };
   Result<Body> import_body(const GraphProto& proto, const std::vector<op::Type>& formal_types);
+  // Imports a body that takes no inputs into the current graph, as if its nodes stood there; its results in order. Its names
+  // get the prefix, where they must not clash with those around.
+  Result<std::vector<ValueId>> inline_body(const GraphProto& proto, std::string_view prefix);
   // The value of an outer name in the current scope.
   Result<ValueId> lookup(std::string_view name);
   int64_t opset_of(std::string_view domain) const;

@@ -1,4 +1,5 @@
 // Models that are right in unusual ways, and models that are wrong.
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -101,6 +102,31 @@ TEST(Importer, CapturesReachThroughNestedBodies) {
   const ir::Node& inner = outer.bodies[0].nodes.at(1);
   EXPECT_EQ(inner.op->name, "if");
   EXPECT_EQ(inner.bodies[0].inputs.size(), inner.inputs.size() - 1);
+}
+
+// if rank-dependent: squeeze(x) else x, as exporters write it; twice, with the same names inside
+TEST(Importer, BranchesOnKnownSizesAreInlined) {
+  auto branch = [](const std::string& n) { return graph({{n}, {}, {named("t")}, {ints({1}, {0}, "axes")}, {}}); };
+  auto question = [&](const std::string& x, const std::string& y) {
+    return node("If", {"one"}, {y},
+                {graph_attr("then_branch", branch(node("Squeeze", {x, "axes"}, {"t"}))), graph_attr("else_branch", branch(node("Identity", {x}, {"t"})))});
+  };
+  auto load_for = [&](int64_t size) {
+    return load(model(graph({{node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"d"}), node("Equal", {"d", "uno"}, {"one"}),
+                              question("x", "a"), question("x", "b"), node("Add", {"a", "b"}, {"y"})},
+                             {value("x", {size, 3})}, {named("y")}, {ints({}, {0}, "zero"), ints({}, {1}, "uno")}, {}})));
+  };
+  for (int64_t size : {1, 2}) {
+    auto m = load_for(size);
+    ASSERT_TRUE(m) << m.error().message;
+    const auto names = ops(m->graph);
+    EXPECT_EQ(std::count(names.begin(), names.end(), "if"), 0);
+    EXPECT_EQ(m->graph.type(m->graph.outputs[0]).str(), size == 1 ? "f32[3]" : "f32[2,3]");
+  }
+  auto open = load_for(-1);
+  ASSERT_TRUE(open) << open.error().message;
+  const auto names = ops(open->graph);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "if"), 2);
 }
 
 TEST(Importer, SparseInitializers) {
