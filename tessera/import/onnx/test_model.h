@@ -32,6 +32,9 @@ inline std::string attr(std::string_view name, int type, const std::string& rest
 }
 inline std::string int_attr(std::string_view name, int64_t v) { return attr(name, 2, message([&](pbf_writer& w) { w.add_int64(3, v); })); }
 inline std::string float_attr(std::string_view name, float v) { return attr(name, 1, message([&](pbf_writer& w) { w.add_float(2, v); })); }
+inline std::string ints_attr(std::string_view name, const std::vector<int64_t>& v) {
+  return attr(name, 7, message([&](pbf_writer& w) { w.add_packed_int64(8, v.begin(), v.end()); }));
+}
 inline std::string string_attr(std::string_view name, const std::string& v) { return attr(name, 3, message([&](pbf_writer& w) { w.add_bytes(4, v); })); }
 inline std::string tensor_attr(std::string_view name, const std::string& t) { return attr(name, 4, message([&](pbf_writer& w) { w.add_message(5, t); })); }
 inline std::string graph_attr(std::string_view name, const std::string& g) { return attr(name, 5, message([&](pbf_writer& w) { w.add_message(6, g); })); }
