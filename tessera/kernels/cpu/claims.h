@@ -34,13 +34,14 @@ class Reason {
   std::string text_;
 };
 
-// Why a kernel for packed row-major operands cannot take the problem; empty if it can.
-std::string not_packed(const Problem& p);
+// Why a kernel for packed row-major operands, which writes output 0 in any case if `first`, cannot take the problem; empty
+// if it can.
+std::string not_packed(const Problem& p, bool first);
 
 // A probe that refuses other layouts before it asks `Probe`.
-template <Claim (*Probe)(const Problem&)>
+template <Claim (*Probe)(const Problem&), bool kFirst = true>
 Claim row_major(const Problem& p) {
-  if (std::string why = not_packed(p); !why.empty()) return Claim::refuse("", std::move(why));
+  if (std::string why = not_packed(p, kFirst); !why.empty()) return Claim::refuse("", std::move(why));
   return Probe(p);
 }
 

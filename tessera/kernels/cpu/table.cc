@@ -33,6 +33,7 @@ std::vector<Family> families(Isa isa) {
       {pool_rows(), {}},
       {reduce_rows(), {}},
       {resize_rows(), {}},
+      {rnn_rows(), {}},
       index_family(),
       move_family(),
   };

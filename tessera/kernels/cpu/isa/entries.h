@@ -11,6 +11,7 @@
   X(conv_transpose)            \
   X(depthwise)                 \
   X(resize)                    \
+  X(rnn)                       \
   X(elementwise)               \
   X(reduce)                    \
   X(pool)                      \

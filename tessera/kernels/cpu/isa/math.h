@@ -1,5 +1,5 @@
 // Functions of one float, branch-free, so that loops over them become vector code. Errors in units in the last place,
-// measured over all floats of the range (math_test.cc holds them): exp 1, log 1, tanh 2, erf 2, sigmoid 3.
+// held by math_test.cc: exp 1.5, log 1.5, tanh 2.5, erf 2.5, sigmoid 3.5 (where it is subnormal, it may be 0).
 #pragma once
 
 #include "tessera/kernels/cpu/isa/half.h"
