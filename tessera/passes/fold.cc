@@ -1,6 +1,8 @@
 #include "tessera/passes/fold.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace tessera::passes {
 namespace {
@@ -25,8 +27,31 @@ Result<op::Tensor> from_contents(const ir::ValueInfo& info) {
   return t;
 }
 
-// Computes the node if all its inputs are constants and it is worth it.
-bool compute(ir::Graph& graph, const ir::Node& node, const Evaluate& evaluate) {
+using Symbols = std::map<std::string, op::Expr, std::less<>>;
+
+void substitute(op::Type& type, const Symbols& known) {
+  if (type.shape)
+    for (op::Expr& d : *type.shape) d = d.substitute(known);
+  if (type.element) {
+    op::Type element = *type.element;
+    substitute(element, known);
+    type.element = std::make_shared<const op::Type>(std::move(element));
+  }
+}
+
+// Sizes that were to be known only at run time are numbers now, wherever they are used.
+void substitute(ir::Graph& graph, const Symbols& known) {
+  for (ir::ValueInfo& info : graph.values) {
+    substitute(info.type, known);
+    if (info.contents)
+      for (op::Expr& e : *info.contents) e = e.substitute(known);
+  }
+  for (ir::Node& node : graph.nodes)
+    for (ir::Graph& body : node.bodies) substitute(body, known);
+}
+
+// Computes the node if all its inputs are constants and it is worth it. `known` gets the sizes that this decides.
+bool compute(ir::Graph& graph, const ir::Node& node, const Evaluate& evaluate, Symbols& known) {
   if (random(*node.op) || !node.bodies.empty() || node.op->kind == op::OpClass::kHost) return false;
   std::vector<op::Value> values(node.inputs.size());
   std::vector<const op::Value*> inputs(node.inputs.size(), nullptr);
@@ -58,7 +83,11 @@ bool compute(ir::Graph& graph, const ir::Node& node, const Evaluate& evaluate) {
     if (node.outputs[i] == ir::kAbsent) continue;
     ir::ValueInfo& info = graph.value(node.outputs[i]);
     info.constant = (*results)[i].tensor();
-    info.type = info.constant->type();
+    const op::Type type = info.constant->type();
+    if (info.type.ranked() && info.type.rank() == type.rank())
+      for (int a = 0; a < type.rank(); ++a)
+        if (auto symbol = info.type.dim(a).as_symbol()) known.emplace(*symbol, type.dim(a));
+    info.type = type;
     info.producer = -1;
   }
   return true;
@@ -95,6 +124,7 @@ int remove_dead(ir::Graph& graph, const std::vector<bool>& folded) {
 FoldReport fold(ir::Graph& graph, const Evaluate& evaluate) {
   FoldReport report;
   std::vector<bool> folded(graph.nodes.size());
+  Symbols known;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     ir::Node& node = graph.nodes[n];
     for (ir::Graph& body : node.bodies) {
@@ -110,9 +140,10 @@ FoldReport fold(ir::Graph& graph, const Evaluate& evaluate) {
         folded[n] = true;
       }
     }
-    if (!folded[n]) folded[n] = compute(graph, node, evaluate);
+    if (!folded[n]) folded[n] = compute(graph, node, evaluate, known);
     report.folded += folded[n];
   }
+  if (!known.empty()) substitute(graph, known);
   report.dead += remove_dead(graph, folded);
   return report;
 }

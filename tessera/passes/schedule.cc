@@ -291,6 +291,7 @@ class Scheduler {
       if (id == ir::kAbsent) continue;
       std::vector<std::string> learned = learn(c, c.graph.type(id));
       if (learned.empty()) continue;
+      std::sort(learned.begin(), learned.end());
       Instruction i;
       i.kind = Kind::kBind;
       i.in = {c.slot_of[static_cast<size_t>(id)]};

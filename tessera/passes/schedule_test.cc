@@ -99,6 +99,25 @@ TEST(Schedule, SizesNeedWhatDefinesThem) {
             "host non_zero a host operator heap\nbind - \nsizes shape_of  heap\n");
 }
 
+// How many numbers %4 has was to be known only at run time; what is typed by it must not wait for that.
+TEST(Fold, TellsTheSizesThatItDecides) {
+  auto graph = ir::parse(R"(graph @"g"(%0 "x": f32[1]) {
+  %1 = constant f32[] {0.0}
+  %2 = constant f32[] {3.0}
+  %3 = constant f32[] {1.0}
+  %4 = range(%1, %2, %3) : f32[_0]
+  %5 = add(%0, %4) : f32[_0]
+  return %5 "y"
+}
+)", {});
+  ASSERT_TRUE(graph) << graph.error().message;
+  fold(*graph, [](const ir::Node&, std::span<const op::Value* const>) -> Result<std::vector<op::Value>> {
+    return std::vector<op::Value>{op::Value(*op::Tensor::make(DType::kF32, {3}))};
+  });
+  ASSERT_EQ(graph->nodes.size(), 1u);
+  EXPECT_EQ(graph->type(graph->outputs[0]).str(), "f32[3]");
+}
+
 TEST(Fold, ComputesConstantsAndDropsTheDead) {
   auto graph = ir::parse(R"(graph @"g"(%0 "x": f32[2]) {
   %1 = constant f32[2] {1.0, 2.0}

@@ -174,6 +174,19 @@ TEST(Model, BranchesMayPassValuesThroughAndDifferInRank) {
       expect_same(*device, *reference, {{"c", Tensor::scalar(DType::kBool, c)}, {"x", random_tensor({n, 2}, 7)}});
 }
 
+// "_10" sorts before "_9": all of them must be bound.
+TEST(Model, BindsManySizesAtOnce) {
+  constexpr std::string_view kText = R"(graph @"g"(%0 "x": f32[6], %1 "shape": i64[3]) {
+  %2 = reshape(%0, %1) : f32[_9,_10,_11]
+  %3 = exp(%2) : f32[_9,_10,_11]
+  return %3 "y"
+}
+)";
+  auto device = load(kText), reference = load(kText, {.device = "reference"});
+  const int64_t shape[] = {1, 3, 2};
+  expect_same(*device, *reference, {{"x", random_tensor({6}, 1)}, {"shape", Tensor::of_i64(shape)}});
+}
+
 constexpr std::string_view kScan = R"(graph @"scan"(%0 "s": f32[2], %1 "x": f32[3,t]) {
   %2, %3 = scan(%0, %1, %0) {input_axes = [1], input_reverse = [1], output_axes = [1], output_reverse = [0], scanned = 1, states = 1} : f32[2], f32[2,t] {
     graph @"body"(%0: f32[2], %1: f32[3], %2: f32[2]) {
