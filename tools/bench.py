@@ -10,7 +10,7 @@ three models, short rounds, printed only.
 import argparse, os, platform, subprocess, sys
 
 import harness, make_models, ocr, peers
-from models import DIMS, LIMITS
+from models import LIMITS
 
 QUICK = ["light_squeezenet", "light_resnet50", "ocr_recognition"]
 # Sizes for the axes that the OCR models leave open: batch, height, width.
@@ -27,7 +27,7 @@ def where(name):
     if name.startswith("ocr_"):
         return ocr.model_path(name.removeprefix("ocr_")), OCR_DIMS[name]
     if name in make_models.LIGHT or name in make_models.EXPORTED:
-        return make_models.make(name, harness.MODELS), DIMS
+        return make_models.make(name, harness.MODELS), {"past_length": 64}
     if not os.path.exists(name):
         sys.exit(f"bench: '{name}' is neither a model's name nor a file")
     return name, {"*": 1}

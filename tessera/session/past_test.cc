@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <random>
 
 #include "tessera/ir/text.h"
@@ -100,6 +101,31 @@ TEST(Past, SixtyFourLengthsPlanAtMostThreeTimes) {
   }
   EXPECT_LE(device->counters().plans, 3);
   EXPECT_EQ(past.tensor().dims(), (op::Dims{2, 1, 2, 65, 8}));
+}
+
+// The same of an exported model: inputs input_ids (1, 1) and past (layers, 2, 1, heads, length, size), outputs logits and
+// past with one more. tools/models.py --all names one.
+TEST(Past, SixtyFourLengthsOfAnExportedModelPlanAtMostThreeTimes) {
+  const char* path = std::getenv("TESSERA_PAST_MODEL");
+  if (!path) GTEST_SKIP() << "TESSERA_PAST_MODEL names no model";
+  auto model = Model::load(path);
+  ASSERT_TRUE(model) << model.error().message;
+  ASSERT_EQ((*model)->inputs().size(), 2u);
+  ASSERT_TRUE((*model)->inputs()[1].type.ranked());
+  op::Dims dims;
+  for (const op::Expr& d : *(*model)->inputs()[1].type.shape) dims.push_back(d.constant().value_or(1));
+  Value past = random_tensor(dims, 5);
+  for (int64_t length = 1; length <= 64; ++length) {
+    Tensor ids = *Tensor::make(DType::kI64, {1, 1});
+    ids.set_i64(0, length);
+    auto outputs = (*model)->run({{(*model)->inputs()[0].name, ids}, {(*model)->inputs()[1].name, past}});
+    ASSERT_TRUE(outputs) << "length " << length << ": " << outputs.error().message;
+    past = (*outputs)[1];
+    ++dims[4];
+    ASSERT_EQ(past.tensor().dims(), dims);
+  }
+  EXPECT_LE((*model)->counters().plans, 3);
+  EXPECT_EQ((*model)->counters().reference_launches, 0);
 }
 
 }  // namespace
