@@ -134,12 +134,9 @@ class Command:
         return float(self.report["ms"])
 
 
-def measure(path, peers=("ort",), threads=1, rounds=7, round_ms=250, dims=None, limits=None, precision="fp32", command=None,
-            check_command=None):
+def measure(path, feeds, peers=("ort",), threads=1, rounds=7, round_ms=250, precision="fp32", command=None, check_command=None):
     """One dict for each runtime, as the lines that this script prints."""
-    model = onnx.load(path, load_external_data=False)
-    feeds = harness.seeded_inputs(model, dims, limits)
-    names = [o.name for o in model.graph.output]
+    names = [o.name for o in onnx.load(path, load_external_data=False).graph.output]
     about = {"model": os.path.basename(path)}
     makers = {kind: lambda kind=kind: Peer(kind, path, feeds, threads, precision, round_ms) for kind in peers}
     if command:
@@ -197,8 +194,9 @@ def main():
         if peer not in PEERS:
             parser.error(f"no peer '{peer}': {', '.join(PEERS)}")
     for path in args.models:
-        for line in measure(path, peers, args.threads, args.rounds, args.round_ms, pairs_of(args.dim), pairs_of(args.limit),
-                            args.precision, args.command, args.check_command):
+        feeds = harness.seeded_inputs(onnx.load(path, load_external_data=False), pairs_of(args.dim), pairs_of(args.limit))
+        for line in measure(path, feeds, peers, args.threads, args.rounds, args.round_ms, args.precision, args.command,
+                            args.check_command):
             print(json.dumps(line), flush=True)
 
 
