@@ -19,6 +19,7 @@ endfunction()
 tessera_check(layers fast ${Python3_EXECUTABLE} tools/check_layers.py)
 tessera_check(layers.test fast ${Python3_EXECUTABLE} tools/check_layers_test.py)
 tessera_check(cli.end_to_end fast ${Python3_EXECUTABLE} tools/cli_test.py $<TARGET_FILE:tessera>)
+tessera_check(install fast ${Python3_EXECUTABLE} tools/install_test.py ${CMAKE_BINARY_DIR} ${CMAKE_COMMAND})
 # The slow ones use all processors by themselves.
 cmake_host_system_information(RESULT tessera_processors QUERY NUMBER_OF_LOGICAL_CORES)
 tessera_check(conformance slow ${tessera_venv_python} tools/conformance.py)

@@ -38,7 +38,7 @@ EXTERNAL = {
 }
 
 # The C headers for strangers in include/tessera, and the module whose face each is.
-PUBLIC = {"tessera/tessera_plugin.h": "hal", "tessera/tessera.h": "capi"}
+PUBLIC = {"tessera/tessera_error.h": "base", "tessera/tessera_plugin.h": "hal", "tessera/tessera.h": "capi"}
 
 BY_SUFFIX = {"_test.cc": "gtest", "_bench.cc": "benchmark"}
 

@@ -94,12 +94,26 @@ Result<std::unique_ptr<Model>> Model::make(import::onnx::ImportedModel imported,
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
 
+namespace {
+
+Status check_sizes(const LoadOptions& options) {
+  for (const auto& [name, size] : options.dims)
+    if (size < 0) return error(Code::kInvalidArgument, "size '{}' is {}, need at least 0", name, size);
+  for (const auto& [name, dims] : options.shapes)
+    if (auto count = op::element_count(dims); !count) return error(std::move(count).error().at(fmt::format("the shape given for input '{}'", name)));
+  return {};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Model>> Model::load(const std::string& path, const LoadOptions& options) {
+  TRY(check_sizes(options));
   TRY_ASSIGN(auto imported, import::onnx::import_file(path, import_options(options)));
   return make(std::move(imported), options);
 }
 
 Result<std::unique_ptr<Model>> Model::load_bytes(std::string_view bytes, std::shared_ptr<const void> keep, const LoadOptions& options) {
+  TRY(check_sizes(options));
   TRY_ASSIGN(auto imported, import::onnx::import_model(bytes, std::move(keep), import_options(options)));
   return make(std::move(imported), options);
 }
