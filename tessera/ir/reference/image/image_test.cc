@@ -64,6 +64,10 @@ TEST(Decode, RefusesWhatIsDamagedOrTooLarge) {
   EXPECT_EQ(decode_text(std::string("II*\0\x08\0\0\0", 8)).error().code, Code::kDataLoss);
   EXPECT_EQ(decode_text(std::string("\0\0\0\x0cjP  \r\n", 10)).error().code, Code::kDataLoss);
   EXPECT_EQ(decode_text("P6 100000 100000 255\n").error().code, Code::kResourceExhausted);
+  // A directory of width, height, a strip's offset and its size: 2^16 by 2^16 pixels in 1 byte.
+  auto entry = [](uint32_t tag, uint32_t value) { return le(tag, 2) + le(4, 2) + le(1, 4) + le(value, 4); };
+  const std::string tiff = "II*" + le(0, 1) + le(8, 4) + le(4, 2) + entry(256, 1 << 16) + entry(257, 1 << 16) + entry(273, 8) + entry(279, 1) + le(0, 4);
+  EXPECT_EQ(decode_text(tiff).error().code, Code::kResourceExhausted);
   EXPECT_EQ(decode_text(bmp(0x7fffffff, 0x7fffffff, 24, 54, "")).error().code, Code::kDataLoss);
   EXPECT_EQ(decode_text(bmp(1, 0x80000000u, 24, 54, "")).error().code, Code::kDataLoss);
 }

@@ -48,10 +48,12 @@ Result<Picture> decode_tiff(Encoded file, Bytes limit) {
   uint32_t width = 0, height = 0;
   if (!tiff || !TIFFGetField(tiff.get(), TIFFTAG_IMAGEWIDTH, &width) || !TIFFGetField(tiff.get(), TIFFTAG_IMAGELENGTH, &height))
     return error(Code::kDataLoss, "tiff: no image in {} bytes", file.size());
-  std::vector<uint32_t> raster(static_cast<size_t>(width) * height);
-  if (!TIFFReadRGBAImageOriented(tiff.get(), width, height, raster.data(), ORIENTATION_TOPLEFT, 1)) return error(Code::kDataLoss, "tiff: damaged pixels");
-  TRY_ASSIGN(Picture picture, canvas(height, width, 3, limit));
-  for (size_t i = 0; i < raster.size(); ++i) {
+  const Bytes half(limit.value / 2);
+  TRY_ASSIGN(Picture picture, canvas(height, width, 3, half));
+  TRY_ASSIGN(Picture words, canvas(height, width, 4, half));
+  auto* raster = reinterpret_cast<uint32_t*>(words.samples.data());
+  if (!TIFFReadRGBAImageOriented(tiff.get(), width, height, raster, ORIENTATION_TOPLEFT, 1)) return error(Code::kDataLoss, "tiff: damaged pixels");
+  for (size_t i = 0; i < static_cast<size_t>(width) * height; ++i) {
     picture.samples[3 * i] = static_cast<uint8_t>(TIFFGetR(raster[i]));
     picture.samples[3 * i + 1] = static_cast<uint8_t>(TIFFGetG(raster[i]));
     picture.samples[3 * i + 2] = static_cast<uint8_t>(TIFFGetB(raster[i]));
