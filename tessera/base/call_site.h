@@ -1,4 +1,5 @@
-// Where a call was made. std::source_location, which clang 14 does not offer with Debian's standard library.
+// Where a call was made. std::source_location, which clang 14 does not offer with Debian's standard
+// library.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ struct CallSite {
   const char* function = "";
   uint32_t line = 0;
 
-  static constexpr CallSite current(const char* file = __builtin_FILE(), const char* function = __builtin_FUNCTION(),
+  static constexpr CallSite current(const char* file = __builtin_FILE(),
+                                    const char* function = __builtin_FUNCTION(),
                                     uint32_t line = __builtin_LINE()) {
     return {file, function, line};
   }

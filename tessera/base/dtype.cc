@@ -51,16 +51,32 @@ struct Alias {
   DType dtype;
 };
 constexpr Alias kAliases[] = {
-    {"float", DType::kF32},       {"double", DType::kF64},      {"half", DType::kF16},
-    {"f8", DType::kF8E4M3FN},     {"float8e4m3fn", DType::kF8E4M3FN},
-    {"float8e4m3fnuz", DType::kF8E4M3FNUZ},                     {"float8e5m2", DType::kF8E5M2},
-    {"float8e5m2fnuz", DType::kF8E5M2FNUZ},                     {"float8e8m0", DType::kF8E8M0},
-    {"float4e2m1", DType::kF4E2M1}, {"string", DType::kString}, {"object", DType::kString},
-    {"|b1", DType::kBool},        {"|i1", DType::kI8},          {"|u1", DType::kU8},
-    {"<i2", DType::kI16},         {"<i4", DType::kI32},         {"<i8", DType::kI64},
-    {"<u2", DType::kU16},         {"<u4", DType::kU32},         {"<u8", DType::kU64},
-    {"<f2", DType::kF16},         {"<f4", DType::kF32},         {"<f8", DType::kF64},
-    {"<c8", DType::kC64},         {"<c16", DType::kC128},
+    {"float", DType::kF32},
+    {"double", DType::kF64},
+    {"half", DType::kF16},
+    {"f8", DType::kF8E4M3FN},
+    {"float8e4m3fn", DType::kF8E4M3FN},
+    {"float8e4m3fnuz", DType::kF8E4M3FNUZ},
+    {"float8e5m2", DType::kF8E5M2},
+    {"float8e5m2fnuz", DType::kF8E5M2FNUZ},
+    {"float8e8m0", DType::kF8E8M0},
+    {"float4e2m1", DType::kF4E2M1},
+    {"string", DType::kString},
+    {"object", DType::kString},
+    {"|b1", DType::kBool},
+    {"|i1", DType::kI8},
+    {"|u1", DType::kU8},
+    {"<i2", DType::kI16},
+    {"<i4", DType::kI32},
+    {"<i8", DType::kI64},
+    {"<u2", DType::kU16},
+    {"<u4", DType::kU32},
+    {"<u8", DType::kU64},
+    {"<f2", DType::kF16},
+    {"<f4", DType::kF32},
+    {"<f8", DType::kF64},
+    {"<c8", DType::kC64},
+    {"<c16", DType::kC128},
 };
 
 }  // namespace
@@ -69,14 +85,16 @@ const DTypeInfo& info(DType dtype) { return kTable[static_cast<size_t>(dtype)]; 
 
 int64_t packed_bytes(DType dtype, int64_t count) {
   int64_t bits = 0;
-  if (count < 0 || __builtin_mul_overflow(count, static_cast<int64_t>(bits_of(dtype)), &bits)) return -1;
+  if (count < 0 || __builtin_mul_overflow(count, static_cast<int64_t>(bits_of(dtype)), &bits))
+    return -1;
   if (__builtin_add_overflow(bits, int64_t{7}, &bits)) return -1;
   return bits / 8;
 }
 
 std::optional<DType> dtype_from_name(std::string_view name) {
   std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   for (const DTypeInfo& row : kTable)
     if (row.name == lower || (!row.numpy.empty() && row.numpy == lower)) return row.dtype;
   for (const Alias& alias : kAliases)

@@ -1,5 +1,5 @@
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"): random bits as a function of a key and a
-// counter, so that every device, in any order, draws the same numbers.
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"): random bits as a
+// function of a key and a counter, so that every device, in any order, draws the same numbers.
 #pragma once
 
 #include <array>
@@ -23,7 +23,8 @@ constexpr std::array<uint32_t, 4> philox(uint64_t key, std::array<uint32_t, 4> b
 // Word `index` of the stream of a key: word index % 4 of block index / 4.
 constexpr uint32_t philox_word(uint64_t key, uint64_t index) {
   const uint64_t block = index / 4;
-  return philox(key, {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0})[index % 4];
+  return philox(
+      key, {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0})[index % 4];
 }
 
 }  // namespace tessera

@@ -1,4 +1,5 @@
-// Errors as values. A library is a guest in someone's process: it never prints, aborts or throws across a module border.
+// Errors as values. A library is a guest in someone's process: it never prints, aborts or throws
+// across a module border.
 #pragma once
 
 #include <string>
@@ -12,24 +13,26 @@ namespace tessera {
 
 // Canonical codes. The command line maps them to exit codes (docs/cli.md).
 enum class Code {
-  kInvalidArgument,    // the caller's or the model's fault: bad file, wrong shape, contradicting types
-  kNotFound,           // a name, file or symbol that does not exist
+  kInvalidArgument,  // the caller's or the model's fault: bad file, wrong shape, contradicting
+                     // types
+  kNotFound,         // a name, file or symbol that does not exist
   kAlreadyExists,
-  kOutOfRange,         // a size or index beyond its bound
-  kFailedPrecondition, // right call, wrong moment or state
-  kUnimplemented,      // legal, but this build or device cannot do it
-  kResourceExhausted,  // memory, disk, or a limit set by the user
+  kOutOfRange,          // a size or index beyond its bound
+  kFailedPrecondition,  // right call, wrong moment or state
+  kUnimplemented,       // legal, but this build or device cannot do it
+  kResourceExhausted,   // memory, disk, or a limit set by the user
   kDeadlineExceeded,
   kCancelled,
-  kUnavailable,        // vendor library or device absent
+  kUnavailable,  // vendor library or device absent
   kDeviceLost,
-  kDataLoss,           // unreadable or truncated data
-  kInternal,           // our own fault
+  kDataLoss,  // unreadable or truncated data
+  kInternal,  // our own fault
 };
 
 std::string_view name_of(Code code);
 
-// A reason. `message` gives the value, the bound and where: "dim 2 is 48, need a multiple of 16; op 'conv1'".
+// A reason. `message` gives the value, the bound and where: "dim 2 is 48, need a multiple of 16; op
+// 'conv1'".
 struct Error {
   Code code = Code::kInternal;
   std::string message;
@@ -58,16 +61,18 @@ inline tl::unexpected<Error> error(Error e) { return tl::unexpected<Error>(std::
 #define TESSERA_CONCAT_(a, b) a##b
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_(a, b)
 
-// TRY(expr): returns the error of a Status or Result from the enclosing function; the value is dropped.
-#define TRY(...)                                                     \
-  do {                                                               \
-    if (auto&& try_result = (__VA_ARGS__); !try_result)              \
-      return ::tl::unexpected(std::move(try_result).error());        \
+// TRY(expr): returns the error of a Status or Result from the enclosing function; the value is
+// dropped.
+#define TRY(...)                                              \
+  do {                                                        \
+    if (auto&& try_result = (__VA_ARGS__); !try_result)       \
+      return ::tl::unexpected(std::move(try_result).error()); \
   } while (0)
 
 // TRY_ASSIGN(auto x, expr): as TRY, and binds the value.
-#define TRY_ASSIGN(target, ...) TRY_ASSIGN_(TESSERA_CONCAT(try_result_, __LINE__), target, __VA_ARGS__)
-#define TRY_ASSIGN_(result, target, ...)                                  \
-  auto&& result = (__VA_ARGS__);                                          \
-  if (!result) return ::tl::unexpected(std::move(result).error());        \
+#define TRY_ASSIGN(target, ...) \
+  TRY_ASSIGN_(TESSERA_CONCAT(try_result_, __LINE__), target, __VA_ARGS__)
+#define TRY_ASSIGN_(result, target, ...)                           \
+  auto&& result = (__VA_ARGS__);                                   \
+  if (!result) return ::tl::unexpected(std::move(result).error()); \
   target = *std::move(result)

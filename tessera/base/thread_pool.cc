@@ -43,7 +43,8 @@ class Topology {
   Topology() {
     ok_ = hwloc_topology_init(&topology_) == 0;
     if (!ok_) return;
-    // It moves to each core in turn to ask it, and waits there while the core is busy; Linux tells the same.
+    // It moves to each core in turn to ask it, and waits there while the core is busy; Linux tells
+    // the same.
     hwloc_topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
     hwloc_topology_set_all_types_filter(topology_, HWLOC_TYPE_FILTER_KEEP_NONE);
     hwloc_topology_set_type_filter(topology_, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);

@@ -22,7 +22,8 @@ std::string scaled(double value, double step, const std::array<std::string_view,
 }  // namespace
 
 std::string to_string(Bytes bytes) {
-  return scaled(static_cast<double>(bytes.value), 1024, std::array<std::string_view, 5>{"B", "KiB", "MiB", "GiB", "TiB"});
+  return scaled(static_cast<double>(bytes.value), 1024,
+                std::array<std::string_view, 5>{"B", "KiB", "MiB", "GiB", "TiB"});
 }
 
 std::string to_string(Flops flops) {

@@ -11,10 +11,12 @@
 
 namespace tessera::io {
 
-// A file's content. Little-endian C-order data is borrowed where it is aligned; else it is converted or copied. ml_dtypes'
-// types come as raw bytes of their size ("|V2"), for their type is not in the file: they are taken as `opaque`, if that is
-// given and has that size. kInvalidArgument / kDataLoss / kUnimplemented otherwise.
-Result<op::Tensor> parse_npy(std::string_view bytes, std::shared_ptr<const void> keep, std::optional<DType> opaque = {});
+// A file's content. Little-endian C-order data is borrowed where it is aligned; else it is
+// converted or copied. ml_dtypes' types come as raw bytes of their size ("|V2"), for their type is
+// not in the file: they are taken as `opaque`, if that is given and has that size. kInvalidArgument
+// / kDataLoss / kUnimplemented otherwise.
+Result<op::Tensor> parse_npy(std::string_view bytes, std::shared_ptr<const void> keep,
+                             std::optional<DType> opaque = {});
 // @pre writable_as_npy(tensor.dtype())
 std::string write_npy(const op::Tensor& tensor);
 // Whether numpy itself has the type.

@@ -1,5 +1,5 @@
-// Short notation for building graphs in decompositions and importers. The first error sticks: later calls are no-ops
-// that yield kAbsent, and status() tells it.
+// Short notation for building graphs in decompositions and importers. The first error sticks: later
+// calls are no-ops that yield kAbsent, and status() tells it.
 #pragma once
 
 #include <initializer_list>
@@ -13,15 +13,22 @@ namespace tessera::ir {
 
 class Builder {
  public:
-  explicit Builder(Graph& graph, std::vector<std::string> origin = {}) : graph_(graph), origin_(std::move(origin)) {}
+  explicit Builder(Graph& graph, std::vector<std::string> origin = {})
+      : graph_(graph), origin_(std::move(origin)) {}
 
   Graph& graph() { return graph_; }
   const std::vector<std::string>& origin() const { return origin_; }
   Status status() const { return error_ ? Status(tl::unexpected(*error_)) : Status(); }
   bool ok() const { return !error_; }
-  void fail(Error e) { if (!error_) error_ = std::move(e); }
+  void fail(Error e) {
+    if (!error_) error_ = std::move(e);
+  }
   // The value, or kAbsent after remembering the error.
-  ValueId take(Result<ValueId> r) { if (r) return *r; fail(r.error()); return kAbsent; }
+  ValueId take(Result<ValueId> r) {
+    if (r) return *r;
+    fail(r.error());
+    return kAbsent;
+  }
 
   const op::Type& type(ValueId id) const;  // kAbsent after an error: an f32 scalar
   DType dtype(ValueId id) const { return type(id).dtype; }
@@ -29,12 +36,12 @@ class Builder {
 
   // One node with one output, or with several.
   ValueId op(std::string_view name, std::vector<ValueId> inputs, op::Attrs attrs = {});
-  std::vector<ValueId> ops(std::string_view name, std::vector<ValueId> inputs, op::Attrs attrs, int outputs,
-                           std::vector<Graph> bodies = {});
+  std::vector<ValueId> ops(std::string_view name, std::vector<ValueId> inputs, op::Attrs attrs,
+                           int outputs, std::vector<Graph> bodies = {});
 
   ValueId constant(op::Tensor t) { return graph_.add_constant(std::move(t)); }
-  ValueId ints(const std::vector<int64_t>& values);            // i64[n]
-  ValueId scalar(DType dtype, double value);                   // rank 0
+  ValueId ints(const std::vector<int64_t>& values);  // i64[n]
+  ValueId scalar(DType dtype, double value);         // rank 0
   ValueId scalar_like(ValueId id, double value) { return scalar(dtype(id), value); }
 
   ValueId add(ValueId a, ValueId b) { return op("add", {a, b}); }
@@ -43,22 +50,39 @@ class Builder {
   ValueId div(ValueId a, ValueId b) { return op("div", {a, b}); }
   ValueId max(ValueId a, ValueId b) { return op("max", {a, b}); }
   ValueId min(ValueId a, ValueId b) { return op("min", {a, b}); }
-  ValueId select(ValueId condition, ValueId a, ValueId b) { return op("select", {condition, a, b}); }
+  ValueId select(ValueId condition, ValueId a, ValueId b) {
+    return op("select", {condition, a, b});
+  }
   ValueId unary(std::string_view name, ValueId a) { return op(name, {a}); }
   // To another dtype; the value itself when it has it already.
   ValueId convert(ValueId a, DType to);
-  ValueId reshape(ValueId a, const std::vector<int64_t>& shape) { return op("reshape", {a, ints(shape)}); }
-  ValueId transpose(ValueId a, std::vector<int64_t> perm) { return op("transpose", {a}, {{"perm", std::move(perm)}}); }
+  ValueId reshape(ValueId a, const std::vector<int64_t>& shape) {
+    return op("reshape", {a, ints(shape)});
+  }
+  ValueId transpose(ValueId a, std::vector<int64_t> perm) {
+    return op("transpose", {a}, {{"perm", std::move(perm)}});
+  }
   // reduce over axes (empty: all)
   ValueId reduce(std::string_view kind, ValueId a, const std::vector<int64_t>& axes, bool keepdims);
-  ValueId unsqueeze(ValueId a, const std::vector<int64_t>& axes) { return op("unsqueeze", {a, ints(axes)}); }
-  ValueId squeeze(ValueId a, const std::vector<int64_t>& axes) { return op("squeeze", {a, ints(axes)}); }
-  ValueId concat(std::vector<ValueId> parts, int64_t axis) { return op("concat", std::move(parts), {{"axis", axis}}); }
+  ValueId unsqueeze(ValueId a, const std::vector<int64_t>& axes) {
+    return op("unsqueeze", {a, ints(axes)});
+  }
+  ValueId squeeze(ValueId a, const std::vector<int64_t>& axes) {
+    return op("squeeze", {a, ints(axes)});
+  }
+  ValueId concat(std::vector<ValueId> parts, int64_t axis) {
+    return op("concat", std::move(parts), {{"axis", axis}});
+  }
   // a[..., start:end, ...] on one axis
-  ValueId slice(ValueId a, int64_t axis, int64_t start, int64_t end) { return op("slice", {a, ints({start}), ints({end}), ints({axis})}); }
-  ValueId gather(ValueId a, ValueId indices, int64_t axis) { return op("gather", {a, indices}, {{"axis", axis}}); }
+  ValueId slice(ValueId a, int64_t axis, int64_t start, int64_t end) {
+    return op("slice", {a, ints({start}), ints({end}), ints({axis})});
+  }
+  ValueId gather(ValueId a, ValueId indices, int64_t axis) {
+    return op("gather", {a, indices}, {{"axis", axis}});
+  }
   ValueId broadcast_to(ValueId a, ValueId shape) { return op("broadcast_to", {a, shape}); }
-  // The size of an axis, i64[1]: a constant where it is a number. Join sizes with concat(..., 0) to a shape.
+  // The size of an axis, i64[1]: a constant where it is a number. Join sizes with concat(..., 0) to
+  // a shape.
   ValueId dim(ValueId a, int64_t axis);
   // The shape, i64[rank]: a constant where all sizes are numbers.
   ValueId shape_of(ValueId a);
@@ -70,7 +94,8 @@ class Builder {
 };
 
 // A composite's body: builds the outputs from the inputs (kAbsent where left out).
-using DecomposeFn = std::vector<ValueId> (*)(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& inputs, int outputs);
+using DecomposeFn = std::vector<ValueId> (*)(Builder& b, const op::Attrs& attrs,
+                                             const std::vector<ValueId>& inputs, int outputs);
 
 struct Composite {
   std::string_view op;

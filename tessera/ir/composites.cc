@@ -48,7 +48,8 @@ ValueId mean(Builder& b, ValueId x, const std::vector<int64_t>& axes) {
   op::Expr count(1);
   for (int64_t a : axes) count = count * b.type(x).dim(static_cast<int>(a));
   const ValueId sum = b.reduce("sum", x, axes, true);
-  if (count.is_constant()) return b.div(sum, b.scalar_like(x, static_cast<double>(*count.constant())));
+  if (count.is_constant())
+    return b.div(sum, b.scalar_like(x, static_cast<double>(*count.constant())));
   const ValueId sizes = b.gather(b.shape_of(x), b.ints(axes), 0);
   return b.div(sum, b.convert(b.reduce("prod", sizes, {0}, false), b.dtype(x)));
 }
@@ -62,19 +63,25 @@ ValueId heads_dot(Builder& b, ValueId a, ValueId x) {
   }
   const ValueId B = b.dim(a, 0), M = b.dim(a, 2), K = b.dim(a, 3), N = b.dim(x, 3);
   const op::Attrs exact{{"zero_is_zero", int64_t{1}}};
-  const ValueId grouped = b.op("reshape", {a, b.concat({B, b.ints({*Hk, *H / *Hk}), M, K}, 0)}, exact);
-  return b.op("reshape", {b.op("dot", {grouped, b.unsqueeze(x, {2})}), b.concat({B, b.ints({*H}), M, N}, 0)}, exact);
+  const ValueId grouped =
+      b.op("reshape", {a, b.concat({B, b.ints({*Hk, *H / *Hk}), M, K}, 0)}, exact);
+  return b.op("reshape",
+              {b.op("dot", {grouped, b.unsqueeze(x, {2})}), b.concat({B, b.ints({*H}), M, N}, 0)},
+              exact);
 }
 
 std::vector<ValueId> inlined(Builder& b, const Graph& graph, const std::vector<ValueId>& inputs) {
   std::vector<ValueId> ids(graph.values.size(), kAbsent);
-  for (size_t i = 0; i < graph.inputs.size(); ++i) ids[static_cast<size_t>(graph.inputs[i])] = inputs[i];
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    ids[static_cast<size_t>(graph.inputs[i])] = inputs[i];
   for (size_t i = 0; i < graph.values.size(); ++i)
     if (graph.values[i].constant) ids[i] = b.graph().add_constant(*graph.values[i].constant);
   for (const Node& node : graph.nodes) {
     std::vector<ValueId> arguments;
-    for (ValueId id : node.inputs) arguments.push_back(id == kAbsent ? kAbsent : ids[static_cast<size_t>(id)]);
-    const auto results = b.ops(node.op->name, std::move(arguments), node.attrs, static_cast<int>(node.outputs.size()), node.bodies);
+    for (ValueId id : node.inputs)
+      arguments.push_back(id == kAbsent ? kAbsent : ids[static_cast<size_t>(id)]);
+    const auto results = b.ops(node.op->name, std::move(arguments), node.attrs,
+                               static_cast<int>(node.outputs.size()), node.bodies);
     for (size_t i = 0; i < results.size(); ++i)
       if (node.outputs[i] != kAbsent) ids[static_cast<size_t>(node.outputs[i])] = results[i];
   }

@@ -14,7 +14,8 @@ ValueId widen(Builder& b, ValueId x);
 
 // Mean over axes that are kept as 1. @pre x is ranked
 ValueId mean(Builder& b, ValueId x, const std::vector<int64_t>& axes);
-// 0, 1, ... along `axis` of x, i64 with size 1 elsewhere, so that it broadcasts against x. @pre 0 <= axis < rank
+// 0, 1, ... along `axis` of x, i64 with size 1 elsewhere, so that it broadcasts against x. @pre 0
+// <= axis < rank
 ValueId index_along(Builder& b, ValueId x, int64_t axis);
 // 0, 1, ..., n - 1, where n is one i64 element.
 ValueId count_up(Builder& b, ValueId n);

@@ -16,7 +16,9 @@ Values each(Builder& b, const op::Attrs& attrs, const Values& in, int) {
 
 ValueId relu(Builder& b, const op::Attrs&, ValueId x) { return b.max(x, b.scalar_like(x, 0)); }
 
-ValueId negative_part(Builder& b, ValueId x, ValueId below) { return b.select(b.op("lt", {x, b.scalar_like(x, 0)}), below, x); }
+ValueId negative_part(Builder& b, ValueId x, ValueId below) {
+  return b.select(b.op("lt", {x, b.scalar_like(x, 0)}), below, x);
+}
 
 ValueId leaky_relu(Builder& b, const op::Attrs& attrs, ValueId x) {
   return negative_part(b, x, b.mul(x, b.scalar_like(x, attrs.f("alpha", 0.01))));
@@ -38,7 +40,8 @@ ValueId silu(Builder& b, const op::Attrs& attrs, ValueId x) {
 }
 
 ValueId hard_sigmoid(Builder& b, const op::Attrs& attrs, ValueId x) {
-  const ValueId line = b.add(b.mul(x, b.scalar_like(x, attrs.f("alpha", 0.2))), b.scalar_like(x, attrs.f("beta", 0.5)));
+  const ValueId line = b.add(b.mul(x, b.scalar_like(x, attrs.f("alpha", 0.2))),
+                             b.scalar_like(x, attrs.f("beta", 0.5)));
   return b.min(b.max(line, b.scalar_like(x, 0)), b.scalar_like(x, 1));
 }
 
@@ -49,7 +52,9 @@ ValueId hard_swish(Builder& b, const op::Attrs&, ValueId x) {
 // The tanh formula: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), of arXiv:1606.08415.
 ValueId gelu(Builder& b, const op::Attrs& attrs, ValueId x) {
   const ValueId half = b.mul(x, b.scalar_like(x, 0.5)), one = b.scalar_like(x, 1);
-  if (attrs.i("tanh") == 0) return b.mul(half, b.add(one, b.unary("erf", b.mul(x, b.scalar_like(x, std::numbers::sqrt2 / 2)))));
+  if (attrs.i("tanh") == 0)
+    return b.mul(half,
+                 b.add(one, b.unary("erf", b.mul(x, b.scalar_like(x, std::numbers::sqrt2 / 2)))));
   const ValueId cube = b.mul(b.mul(x, x), x);
   const ValueId inner = b.add(x, b.mul(cube, b.scalar_like(x, 0.044715)));
   const double slope = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
@@ -62,7 +67,9 @@ ValueId softplus(Builder& b, const op::Attrs&, ValueId x) {
   return b.add(b.max(x, b.scalar_like(x, 0)), b.unary("log", b.add(b.scalar_like(x, 1), tail)));
 }
 
-ValueId mish(Builder& b, const op::Attrs&, ValueId x) { return b.mul(x, b.unary("tanh", b.op("softplus", {x}))); }
+ValueId mish(Builder& b, const op::Attrs&, ValueId x) {
+  return b.mul(x, b.unary("tanh", b.op("softplus", {x})));
+}
 
 // e / sum(e), e = exp(x - max(x))
 ValueId softmax(Builder& b, const op::Attrs& attrs, ValueId x) {
@@ -89,10 +96,18 @@ ValueId hardmax(Builder& b, const op::Attrs& attrs, ValueId x) {
 }
 
 constexpr Composite kRows[] = {
-    {"relu", each<relu>},       {"leaky_relu", each<leaky_relu>}, {"elu", each<elu>},
-    {"sigmoid", each<sigmoid>}, {"silu", each<silu>},             {"hard_sigmoid", each<hard_sigmoid>},
-    {"hard_swish", each<hard_swish>}, {"gelu", each<gelu>},       {"softplus", each<softplus>},
-    {"mish", each<mish>},       {"softmax", each<softmax>},       {"log_softmax", each<log_softmax>},
+    {"relu", each<relu>},
+    {"leaky_relu", each<leaky_relu>},
+    {"elu", each<elu>},
+    {"sigmoid", each<sigmoid>},
+    {"silu", each<silu>},
+    {"hard_sigmoid", each<hard_sigmoid>},
+    {"hard_swish", each<hard_swish>},
+    {"gelu", each<gelu>},
+    {"softplus", each<softplus>},
+    {"mish", each<mish>},
+    {"softmax", each<softmax>},
+    {"log_softmax", each<log_softmax>},
     {"hardmax", each<hardmax>},
 };
 

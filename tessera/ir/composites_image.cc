@@ -15,9 +15,12 @@ ValueId interpolate(Builder& b, ValueId x, const op::ResizeAxis& axis, const op:
   std::vector<double> column(static_cast<size_t>(axis.in));
   for (int64_t o = 0; o < axis.out; ++o) {
     std::fill(column.begin(), column.end(), 0.0);
-    for (int64_t t = taps.first[static_cast<size_t>(o)]; t < taps.first[static_cast<size_t>(o) + 1]; ++t)
-      column[static_cast<size_t>(taps.indices[static_cast<size_t>(t)])] += taps.weights[static_cast<size_t>(t)];
-    for (int64_t i = 0; i < axis.in; ++i) matrix->set_f64(i * axis.out + o, column[static_cast<size_t>(i)]);
+    for (int64_t t = taps.first[static_cast<size_t>(o)]; t < taps.first[static_cast<size_t>(o) + 1];
+         ++t)
+      column[static_cast<size_t>(taps.indices[static_cast<size_t>(t)])] +=
+          taps.weights[static_cast<size_t>(t)];
+    for (int64_t i = 0; i < axis.in; ++i)
+      matrix->set_f64(i * axis.out + o, column[static_cast<size_t>(i)]);
   }
   std::vector<int64_t> swap = range(0, b.rank(x));
   std::swap(swap[static_cast<size_t>(axis.axis)], swap.back());
@@ -25,7 +28,8 @@ ValueId interpolate(Builder& b, ValueId x, const op::ResizeAxis& axis, const op:
 }
 
 // Elements of `axis` whose place is outside become the extrapolation value.
-ValueId extrapolate(Builder& b, ValueId x, const op::ResizeAxis& axis, const op::Taps& taps, double value) {
+ValueId extrapolate(Builder& b, ValueId x, const op::ResizeAxis& axis, const op::Taps& taps,
+                    double value) {
   std::vector<int64_t> shape(static_cast<size_t>(b.rank(x)), 1);
   shape[static_cast<size_t>(axis.axis)] = axis.out;
   auto mask = op::Tensor::make(DType::kBool, shape);
@@ -37,11 +41,14 @@ ValueId extrapolate(Builder& b, ValueId x, const op::ResizeAxis& axis, const op:
   return b.select(b.constant(*std::move(mask)), b.scalar_like(x, value), x);
 }
 
-std::vector<ValueId> resize(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in, int) {
+std::vector<ValueId> resize(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in,
+                            int) {
   const op::Type type = b.type(in[0]);
   const bool nearest = attrs.s("mode", "nearest") == "nearest";
   if (!type.is_static() || in.size() > 1 || (!nearest && !is_float(type.dtype))) {
-    b.fail({Code::kUnimplemented, fmt::format("resize: no decomposition of {} where sizes, scales or regions are unknown", type.str())});
+    b.fail({Code::kUnimplemented,
+            fmt::format("resize: no decomposition of {} where sizes, scales or regions are unknown",
+                        type.str())});
     return {kAbsent};
   }
   auto axes = op::resize_axes(attrs, type.dims(), nullptr, nullptr, nullptr);

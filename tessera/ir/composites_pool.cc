@@ -15,7 +15,9 @@ Axes last_axes(int64_t rank, int64_t count) {
 
 // x, or a failure where its rank is unknown.
 bool ranked(Builder& b, ValueId x, std::string_view op) {
-  if (!b.type(x).ranked()) b.fail({Code::kUnimplemented, fmt::format("{}: no decomposition where the rank is unknown", op)});
+  if (!b.type(x).ranked())
+    b.fail(
+        {Code::kUnimplemented, fmt::format("{}: no decomposition where the rank is unknown", op)});
   return b.ok();
 }
 
@@ -27,7 +29,8 @@ ValueId ones_like(Builder& b, ValueId x) {
 
 ValueId windows(Builder& b, const op::Attrs& attrs, ValueId x, ValueId fill = kAbsent) {
   op::Attrs part{{"kernel", attrs.ints("kernel")}};
-  for (std::string_view name : {"strides", "dilations", "pads_begin", "pads_end", "ceil_mode", "auto_pad"})
+  for (std::string_view name :
+       {"strides", "dilations", "pads_begin", "pads_end", "ceil_mode", "auto_pad"})
     if (const op::Attr* value = attrs.find(name)) part.set(name, *value);
   return b.op("window", {x, fill}, std::move(part));
 }
@@ -39,7 +42,8 @@ ValueId reduce_taps(Builder& b, std::string_view kind, const op::Attrs& attrs, V
 }
 
 // max_pool(x) = max of windows padded with the lowest value
-std::vector<ValueId> max_pool(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in, int outputs) {
+std::vector<ValueId> max_pool(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in,
+                              int outputs) {
   if (!ranked(b, in[0], "max_pool")) return {kAbsent};
   if (outputs > 1) b.fail({Code::kUnimplemented, "max_pool: no decomposition yields indices"});
   auto lowest = op::Tensor::make(b.dtype(in[0]), {});
@@ -52,9 +56,11 @@ std::vector<ValueId> max_pool(Builder& b, const op::Attrs& attrs, const std::vec
 }
 
 // Taps of each window that count, over the known spatial sizes: (windows...)
-Result<op::Tensor> counts(DType dtype, const op::Window& w, const op::Dims& size, const op::Dims& kernel, bool padding) {
+Result<op::Tensor> counts(DType dtype, const op::Window& w, const op::Dims& size,
+                          const op::Dims& kernel, bool padding) {
   op::Dims dims;
-  for (size_t i = 0; i < size.size(); ++i) dims.push_back(w.count(i, size[i], kernel[i]).constant().value_or(0));
+  for (size_t i = 0; i < size.size(); ++i)
+    dims.push_back(w.count(i, size[i], kernel[i]).constant().value_or(0));
   TRY_ASSIGN(op::Tensor result, op::Tensor::make(dtype, dims));
   for (int64_t i = 0; i < result.count(); ++i) {
     double taps = 1;
@@ -62,8 +68,9 @@ Result<op::Tensor> counts(DType dtype, const op::Window& w, const op::Dims& size
     for (size_t a = dims.size(); a-- > 0; rest /= dims[a]) {
       const auto [begin, end] = w.pads(a, size[a], kernel[a]);
       const int64_t start = rest % dims[a] * w.strides[a];
-      const auto [first, last] = padding ? op::inside(kernel[a], w.dilations[a], start, size[a] + begin + end)
-                                         : op::inside(kernel[a], w.dilations[a], start - begin, size[a]);
+      const auto [first, last] =
+          padding ? op::inside(kernel[a], w.dilations[a], start, size[a] + begin + end)
+                  : op::inside(kernel[a], w.dilations[a], start - begin, size[a]);
       taps *= static_cast<double>(last - first);
     }
     result.set_f64(i, taps);
@@ -72,7 +79,8 @@ Result<op::Tensor> counts(DType dtype, const op::Window& w, const op::Dims& size
 }
 
 // average_pool(x) = sum of windows / number of taps that count
-std::vector<ValueId> average_pool(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in, int) {
+std::vector<ValueId> average_pool(Builder& b, const op::Attrs& attrs,
+                                  const std::vector<ValueId>& in, int) {
   if (!ranked(b, in[0], "average_pool")) return {kAbsent};
   const op::Ints kernel = attrs.ints("kernel");
   auto window = op::window_of(attrs, kernel.size());
@@ -92,16 +100,23 @@ std::vector<ValueId> average_pool(Builder& b, const op::Attrs& attrs, const std:
     return {taps ? b.div(sum, b.constant(*std::move(taps))) : kAbsent};
   }
   if (padding && window->ceil_mode)
-    b.fail({Code::kUnimplemented, "average_pool: no decomposition with count_include_pad and ceil_mode where sizes are unknown"});
+    b.fail({Code::kUnimplemented,
+            "average_pool: no decomposition with count_include_pad and ceil_mode where sizes are "
+            "unknown"});
   if (padding) return {b.div(sum, b.scalar_like(sum, op::element_count(kernel).value_or(0)))};
   return {b.div(sum, reduce_taps(b, "sum", attrs, windows(b, attrs, ones_like(b, in[0]))))};
 }
 
 // (sum |x|^p)^(1/p)
-ValueId norm(Builder& b, ValueId powers_summed, double p) { return b.op("pow", {powers_summed, b.scalar_like(powers_summed, 1 / p)}); }
-ValueId powers(Builder& b, ValueId x, double p) { return b.op("pow", {b.unary("abs", x), b.scalar_like(x, p)}); }
+ValueId norm(Builder& b, ValueId powers_summed, double p) {
+  return b.op("pow", {powers_summed, b.scalar_like(powers_summed, 1 / p)});
+}
+ValueId powers(Builder& b, ValueId x, double p) {
+  return b.op("pow", {b.unary("abs", x), b.scalar_like(x, p)});
+}
 
-std::vector<ValueId> lp_pool(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in, int) {
+std::vector<ValueId> lp_pool(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in,
+                             int) {
   if (!ranked(b, in[0], "lp_pool")) return {kAbsent};
   const double p = attrs.f("p", 2);
   return {norm(b, reduce_taps(b, "sum", attrs, windows(b, attrs, powers(b, in[0], p))), p)};
@@ -112,17 +127,20 @@ ValueId reduce_image(Builder& b, std::string_view kind, ValueId x) {
   return b.rank(x) == 2 ? x : b.reduce(kind, x, last_axes(b.rank(x), b.rank(x) - 2), true);
 }
 
-std::vector<ValueId> global_max_pool(Builder& b, const op::Attrs&, const std::vector<ValueId>& in, int) {
+std::vector<ValueId> global_max_pool(Builder& b, const op::Attrs&, const std::vector<ValueId>& in,
+                                     int) {
   if (!ranked(b, in[0], "global_max_pool")) return {kAbsent};
   return {reduce_image(b, "max", in[0])};
 }
 
-std::vector<ValueId> global_average_pool(Builder& b, const op::Attrs&, const std::vector<ValueId>& in, int) {
+std::vector<ValueId> global_average_pool(Builder& b, const op::Attrs&,
+                                         const std::vector<ValueId>& in, int) {
   if (!ranked(b, in[0], "global_average_pool")) return {kAbsent};
   return {b.div(reduce_image(b, "sum", in[0]), reduce_image(b, "sum", ones_like(b, in[0])))};
 }
 
-std::vector<ValueId> global_lp_pool(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in, int) {
+std::vector<ValueId> global_lp_pool(Builder& b, const op::Attrs& attrs,
+                                    const std::vector<ValueId>& in, int) {
   if (!ranked(b, in[0], "global_lp_pool")) return {kAbsent};
   const double p = attrs.f("p", 2);
   return {norm(b, reduce_image(b, "sum", powers(b, in[0], p)), p)};

@@ -15,9 +15,11 @@ ValueId shifted(Builder& b, ValueId x, ValueId zero, bool rows) {
 }
 
 // dot_integer(a, b, a_zero?, b_zero?)
-std::vector<ValueId> dot_integer(Builder& b, const op::Attrs&, const std::vector<ValueId>& in, int) {
+std::vector<ValueId> dot_integer(Builder& b, const op::Attrs&, const std::vector<ValueId>& in,
+                                 int) {
   auto at = [&](size_t i) { return i < in.size() ? in[i] : kAbsent; };
-  return {b.op("dot", {shifted(b, in[0], at(2), true), shifted(b, in[1], at(3), false)}, {{"accumulate", DType::kI32}})};
+  return {b.op("dot", {shifted(b, in[0], at(2), true), shifted(b, in[1], at(3), false)},
+               {{"accumulate", DType::kI32}})};
 }
 
 // Scales or zero points, laid out to broadcast against x (see op/rows_quantize.cc), as `to`.
@@ -34,9 +36,13 @@ ValueId spread(Builder& b, const op::Attrs& attrs, ValueId x, ValueId scale, DTy
   int64_t axis = rank == 1 ? 0 : attrs.i("axis", 1);
   if (axis < 0) axis += rank;
   if (const int64_t block = attrs.i("block"); block > 0) {
-    const ValueId axis_only = b.ints({axis}), size = b.reshape(b.op("gather", {b.op("shape_of", {x}), axis_only}, {{"axis", int64_t{0}}}), {});
+    const ValueId axis_only = b.ints({axis}),
+                  size = b.reshape(
+                      b.op("gather", {b.op("shape_of", {x}), axis_only}, {{"axis", int64_t{0}}}),
+                      {});
     const ValueId place = b.op("range", {b.scalar(DType::kI64, 0), size, b.scalar(DType::kI64, 1)});
-    return b.op("gather", {scale, b.div(place, b.scalar(DType::kI64, static_cast<double>(block)))}, {{"axis", axis}});
+    return b.op("gather", {scale, b.div(place, b.scalar(DType::kI64, static_cast<double>(block)))},
+                {{"axis", axis}});
   }
   std::vector<int64_t> shape(static_cast<size_t>(rank - axis), 1);
   shape[0] = -1;
@@ -44,22 +50,28 @@ ValueId spread(Builder& b, const op::Attrs& attrs, ValueId x, ValueId scale, DTy
 }
 
 // round(x / scale) + zero_point within the bounds of `to`; floats are rounded by the conversion
-std::vector<ValueId> quantize(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in, int) {
+std::vector<ValueId> quantize(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in,
+                              int) {
   const DType to = attrs.dtype("to"), precision = attrs.dtype("precision", b.dtype(in[1]));
   const DType work = precision == DType::kF64 ? DType::kF64 : DType::kF32;
-  ValueId q = b.convert(b.div(b.convert(in[0], precision), spread(b, attrs, in[0], in[1], precision)), work);
+  ValueId q = b.convert(
+      b.div(b.convert(in[0], precision), spread(b, attrs, in[0], in[1], precision)), work);
   if (is_int(to)) q = b.unary("round", q);
   if (in.size() > 2 && in[2] != kAbsent) q = b.add(q, spread(b, attrs, in[0], in[2], work));
-  if (!is_int(to)) return {b.op("convert", {q}, {{"to", to}, {"saturate", attrs.i("saturate", 1)}})};
+  if (!is_int(to))
+    return {b.op("convert", {q}, {{"to", to}, {"saturate", attrs.i("saturate", 1)}})};
   const int bits = bits_of(to);
-  const double lowest = is_signed_int(to) ? -std::ldexp(1, bits - 1) : 0, highest = std::ldexp(1, is_signed_int(to) ? bits - 1 : bits) - 1;
+  const double lowest = is_signed_int(to) ? -std::ldexp(1, bits - 1) : 0,
+               highest = std::ldexp(1, is_signed_int(to) ? bits - 1 : bits) - 1;
   return {b.convert(b.max(b.min(q, b.scalar(work, highest)), b.scalar(work, lowest)), to)};
 }
 
 // (x - zero_point) * scale
-std::vector<ValueId> dequantize(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in, int) {
+std::vector<ValueId> dequantize(Builder& b, const op::Attrs& attrs, const std::vector<ValueId>& in,
+                                int) {
   const DType to = attrs.dtype("to");
-  const bool wide = to == DType::kF64 || b.dtype(in[1]) == DType::kF64 || (is_int(b.dtype(in[0])) && bits_of(b.dtype(in[0])) > 16);
+  const bool wide = to == DType::kF64 || b.dtype(in[1]) == DType::kF64 ||
+                    (is_int(b.dtype(in[0])) && bits_of(b.dtype(in[0])) > 16);
   const DType work = wide ? DType::kF64 : DType::kF32;
   ValueId x = b.convert(in[0], work);
   if (in.size() > 2 && in[2] != kAbsent) x = b.sub(x, spread(b, attrs, in[0], in[2], work));

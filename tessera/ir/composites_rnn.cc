@@ -1,5 +1,5 @@
-// Recurrent layers as a scan over the steps; per direction, with the product by W taken out of it. Letters as in
-// op/rows_rnn.cc.
+// Recurrent layers as a scan over the steps; per direction, with the product by W taken out of it.
+// Letters as in op/rows_rnn.cc.
 #include <cmath>
 
 #include "tessera/ir/composites.h"
@@ -45,7 +45,9 @@ struct Step {
   int64_t H;
   bool flag;
 
-  ValueId part(ValueId x, int64_t gate, int64_t gates = 1) const { return b.slice(x, b.rank(x) - 1, gate * H, (gate + gates) * H); }
+  ValueId part(ValueId x, int64_t gate, int64_t gates = 1) const {
+    return b.slice(x, b.rank(x) - 1, gate * H, (gate + gates) * H);
+  }
   ValueId recurrence(ValueId state, int64_t gate, int64_t gates) const {
     const ValueId y = b.op("dot", {state, part(rt, gate, gates)});
     return rb == kAbsent ? y : b.add(y, part(rb, gate, gates));
@@ -62,7 +64,8 @@ void gru_cell(Step& s) {
   Builder& b = s.b;
   const ValueId zr = s.f.apply(b, 0, b.add(s.part(s.xw, 0, 2), s.recurrence(s.h, 0, 2)));
   const ValueId z = s.part(zr, 0), r = s.part(zr, 1);
-  const ValueId back = s.flag ? b.mul(r, s.recurrence(s.h, 2, 1)) : s.recurrence(b.mul(r, s.h), 2, 1);
+  const ValueId back =
+      s.flag ? b.mul(r, s.recurrence(s.h, 2, 1)) : s.recurrence(b.mul(r, s.h), 2, 1);
   s.h = s.blend(z, s.f.apply(b, 1, b.add(s.part(s.xw, 2), back)), s.h);
 }
 
@@ -80,15 +83,19 @@ void lstm_cell(Step& s) {
 }
 
 // Row d of a stacked parameter.
-ValueId direction(Builder& b, ValueId x, int64_t d) { return b.squeeze(b.slice(x, 0, d, d + 1), {0}); }
+ValueId direction(Builder& b, ValueId x, int64_t d) {
+  return b.squeeze(b.slice(x, 0, d, d + 1), {0});
+}
 
 // One direction: (y (T,N,H), last h, last c).
-Values sequence(Builder& b, const Values& in, const Activations& f, int64_t d, bool reverse, int64_t H, int64_t G, Cell cell, bool flag) {
+Values sequence(Builder& b, const Values& in, const Activations& f, int64_t d, bool reverse,
+                int64_t H, int64_t G, Cell cell, bool flag) {
   const bool lstm = G == 4;
   ValueId xw = b.op("dot", {in[0], b.transpose(direction(b, in[1], d), {1, 0})});  // (T, N, G*H)
   const ValueId bias = has(in, 3) ? direction(b, in[3], d) : kAbsent;
   if (bias != kAbsent) xw = b.add(xw, b.slice(bias, 0, 0, G * H));
-  const ValueId zero = b.broadcast_to(b.scalar_like(xw, 0), b.concat({b.dim(in[0], 1), b.ints({H})}, 0));
+  const ValueId zero =
+      b.broadcast_to(b.scalar_like(xw, 0), b.concat({b.dim(in[0], 1), b.ints({H})}, 0));
   Values states{has(in, 5) ? direction(b, in[5], d) : zero};
   if (lstm) states.push_back(has(in, 6) ? direction(b, in[6], d) : zero);
   Values scanned{xw};
@@ -135,14 +142,18 @@ Values sequence(Builder& b, const Values& in, const Activations& f, int64_t d, b
   bodies.push_back(std::move(body));
   const int64_t back = reverse;
   const Values results = b.ops("scan", std::move(inputs),
-                               {{"states", static_cast<int64_t>(states.size())}, {"scanned", static_cast<int64_t>(scanned.size())},
-                                {"input_axes", op::Ints(scanned.size(), 0)}, {"output_axes", op::Ints{0}},
-                                {"input_reverse", op::Ints(scanned.size(), back)}, {"output_reverse", op::Ints{back}}},
+                               {{"states", static_cast<int64_t>(states.size())},
+                                {"scanned", static_cast<int64_t>(scanned.size())},
+                                {"input_axes", op::Ints(scanned.size(), 0)},
+                                {"output_axes", op::Ints{0}},
+                                {"input_reverse", op::Ints(scanned.size(), back)},
+                                {"output_reverse", op::Ints{back}}},
                                lstm ? 3 : 2, std::move(bodies));
   return {results.back(), results[0], lstm ? results[1] : kAbsent};
 }
 
-Values layer(Builder& b, const op::Attrs& attrs, const Values& in, int outputs, int64_t G, size_t functions, Cell cell) {
+Values layer(Builder& b, const op::Attrs& attrs, const Values& in, int outputs, int64_t G,
+             size_t functions, Cell cell) {
   Values none(static_cast<size_t>(outputs), kAbsent);
   if (!b.ok()) return none;
   const auto H = b.type(in[2]).ranked() ? b.type(in[2]).dim(2).constant() : std::nullopt;
@@ -171,9 +182,15 @@ Values layer(Builder& b, const op::Attrs& attrs, const Values& in, int outputs, 
   return results;
 }
 
-Values rnn(Builder& b, const op::Attrs& attrs, const Values& in, int outputs) { return layer(b, attrs, in, outputs, 1, 1, rnn_cell); }
-Values gru(Builder& b, const op::Attrs& attrs, const Values& in, int outputs) { return layer(b, attrs, in, outputs, 3, 2, gru_cell); }
-Values lstm(Builder& b, const op::Attrs& attrs, const Values& in, int outputs) { return layer(b, attrs, in, outputs, 4, 3, lstm_cell); }
+Values rnn(Builder& b, const op::Attrs& attrs, const Values& in, int outputs) {
+  return layer(b, attrs, in, outputs, 1, 1, rnn_cell);
+}
+Values gru(Builder& b, const op::Attrs& attrs, const Values& in, int outputs) {
+  return layer(b, attrs, in, outputs, 3, 2, gru_cell);
+}
+Values lstm(Builder& b, const op::Attrs& attrs, const Values& in, int outputs) {
+  return layer(b, attrs, in, outputs, 4, 3, lstm_cell);
+}
 
 constexpr Composite kRows[] = {{"rnn", rnn}, {"gru", gru}, {"lstm", lstm}};
 

@@ -1,5 +1,5 @@
-// The graph: values and nodes in topological order. Body graphs (of if, loop, scan, fused groups) capture nothing: what
-// they use from outside is an input of the node and of the body.
+// The graph: values and nodes in topological order. Body graphs (of if, loop, scan, fused groups)
+// capture nothing: what they use from outside is an input of the node and of the body.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,12 @@ inline constexpr ValueId kAbsent = -1;  // an optional input left out, an output
 struct ValueInfo {
   std::string name;  // as in the source model; unique in the graph or empty
   op::Type type;
-  std::optional<op::Contents> contents;  // elements of a small integer tensor, where they follow from sizes
-  std::optional<op::Tensor> constant;    // a handle: the bytes stay in the weight store
-  int32_t producer = -1;                 // index of the node; -1: an input or a constant
-  std::string placement;                 // place, once assigned
-  std::string layout;                    // layout expression, once assigned; empty: row-major
+  std::optional<op::Contents>
+      contents;  // elements of a small integer tensor, where they follow from sizes
+  std::optional<op::Tensor> constant;  // a handle: the bytes stay in the weight store
+  int32_t producer = -1;               // index of the node; -1: an input or a constant
+  std::string placement;               // place, once assigned
+  std::string layout;                  // layout expression, once assigned; empty: row-major
 };
 
 class Graph;
@@ -40,7 +41,8 @@ struct Node {
   std::vector<std::string> origin;  // names of the source nodes; passes merge them
 };
 
-// Names for sizes that are known only at run time: "_0", "_1", ... One source serves a graph and its bodies.
+// Names for sizes that are known only at run time: "_0", "_1", ... One source serves a graph and
+// its bodies.
 class SymbolSource {
  public:
   op::Expr fresh() { return op::Expr::symbol("_" + std::to_string(next_++)); }
@@ -69,10 +71,12 @@ class Graph {
   ValueId add_input(std::string name, op::Type type);
   ValueId add_constant(op::Tensor tensor, std::string name = "");
 
-  // Appends a node after checking it against its row and inferring its output types. `outputs` is how many results the
-  // node has (absent ones included). Errors name the operator and, if given, the origin.
-  Result<std::vector<ValueId>> add(const op::OpDef& op, std::vector<ValueId> node_inputs, op::Attrs attrs = {},
-                                   int output_count = 1, std::vector<Graph> bodies = {},
+  // Appends a node after checking it against its row and inferring its output types. `outputs` is
+  // how many results the node has (absent ones included). Errors name the operator and, if given,
+  // the origin.
+  Result<std::vector<ValueId>> add(const op::OpDef& op, std::vector<ValueId> node_inputs,
+                                   op::Attrs attrs = {}, int output_count = 1,
+                                   std::vector<Graph> bodies = {},
                                    std::vector<std::string> origin = {});
 };
 
@@ -81,13 +85,15 @@ struct Inferred {
   std::vector<op::Type> types;
   std::optional<op::Contents> contents;
 };
-Result<Inferred> infer(const Graph& graph, const op::OpDef& op, std::span<const ValueId> inputs, const op::Attrs& attrs,
-                       std::span<const Graph> bodies, int output_count);
+Result<Inferred> infer(const Graph& graph, const op::OpDef& op, std::span<const ValueId> inputs,
+                       const op::Attrs& attrs, std::span<const Graph> bodies, int output_count);
 
 // Counts, attribute names and kinds against the row.
-Status check_signature(const op::OpDef& op, size_t inputs, int outputs, const op::Attrs& attrs, size_t bodies);
+Status check_signature(const op::OpDef& op, size_t inputs, int outputs, const op::Attrs& attrs,
+                       size_t bodies);
 
-// Everything a graph must satisfy: ids in range, defined before use, signatures, inferred types equal to the stored ones.
+// Everything a graph must satisfy: ids in range, defined before use, signatures, inferred types
+// equal to the stored ones.
 Status verify(const Graph& graph);
 
 }  // namespace tessera::ir

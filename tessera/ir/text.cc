@@ -10,8 +10,8 @@
 namespace tessera::ir {
 namespace {
 
-constexpr int64_t kInline = 16;  // elements
-constexpr int kMaxDepth = 32;    // nested bodies
+constexpr int64_t kInline = 16;         // elements
+constexpr int kMaxDepth = 32;           // nested bodies
 constexpr int64_t kMaxCount = 1 << 20;  // values of a text
 
 std::string quote(std::string_view s) {
@@ -47,20 +47,29 @@ class Printer {
   std::string graph(const Graph& g, int indent) {
     const std::string pad(static_cast<size_t>(indent), ' '), inner = pad + "  ";
     std::map<ValueId, int> ids;
-    auto id = [&](ValueId v) { return v == kAbsent ? std::string("_") : fmt::format("%{}", ids.emplace(v, static_cast<int>(ids.size())).first->second); };
-    auto named = [&](ValueId v) { return id(v) + (v != kAbsent && !g.value(v).name.empty() ? " " + quote(g.value(v).name) : ""); };
+    auto id = [&](ValueId v) {
+      return v == kAbsent
+                 ? std::string("_")
+                 : fmt::format("%{}", ids.emplace(v, static_cast<int>(ids.size())).first->second);
+    };
+    auto named = [&](ValueId v) {
+      return id(v) + (v != kAbsent && !g.value(v).name.empty() ? " " + quote(g.value(v).name) : "");
+    };
     std::string s = pad + "graph @" + quote(g.name) + "(";
-    for (size_t i = 0; i < g.inputs.size(); ++i) s += (i ? ", " : "") + named(g.inputs[i]) + ": " + g.type(g.inputs[i]).str();
+    for (size_t i = 0; i < g.inputs.size(); ++i)
+      s += (i ? ", " : "") + named(g.inputs[i]) + ": " + g.type(g.inputs[i]).str();
     s += ") {\n";
     std::set<ValueId> printed(g.inputs.begin(), g.inputs.end());
     auto constants = [&](const std::vector<ValueId>& values) {
       for (ValueId v : values)
-        if (v != kAbsent && g.value(v).constant && printed.insert(v).second) s += inner + named(v) + " = constant " + tensor(*g.value(v).constant) + "\n";
+        if (v != kAbsent && g.value(v).constant && printed.insert(v).second)
+          s += inner + named(v) + " = constant " + tensor(*g.value(v).constant) + "\n";
     };
     for (const Node& node : g.nodes) {
       constants(node.inputs);
       s += inner;
-      for (size_t i = 0; i < node.outputs.size(); ++i) s += (i ? ", " : "") + named(node.outputs[i]);
+      for (size_t i = 0; i < node.outputs.size(); ++i)
+        s += (i ? ", " : "") + named(node.outputs[i]);
       s += fmt::format("{}{}(", node.outputs.empty() ? "" : " = ", node.op->name);
       for (size_t i = 0; i < node.inputs.size(); ++i) s += (i ? ", " : "") + id(node.inputs[i]);
       s += ")";
@@ -75,8 +84,10 @@ class Printer {
       }
       if (!node.outputs.empty()) s += " : ";
       for (size_t i = 0; i < node.outputs.size(); ++i)
-        s += (i ? ", " : "") + (node.outputs[i] == kAbsent ? std::string("_") : g.type(node.outputs[i]).str());
-      for (size_t i = 0; i < node.origin.size(); ++i) s += (i ? ", " : " from ") + quote(node.origin[i]);
+        s += (i ? ", " : "") +
+             (node.outputs[i] == kAbsent ? std::string("_") : g.type(node.outputs[i]).str());
+      for (size_t i = 0; i < node.origin.size(); ++i)
+        s += (i ? ", " : " from ") + quote(node.origin[i]);
       if (!node.bodies.empty()) {
         s += " {\n";
         for (const Graph& body : node.bodies) s += graph(body, indent + 4);
@@ -87,7 +98,8 @@ class Printer {
     constants(g.outputs);
     s += inner + "return";
     for (size_t i = 0; i < g.outputs.size(); ++i)
-      s += (i ? ", " : " ") + id(g.outputs[i]) + " " + quote(i < g.output_names.size() ? g.output_names[i] : "");
+      s += (i ? ", " : " ") + id(g.outputs[i]) + " " +
+           quote(i < g.output_names.size() ? g.output_names[i] : "");
     return s + "\n" + pad + "}\n";
   }
 
@@ -116,9 +128,13 @@ class Printer {
       std::string operator()(int64_t v) { return std::to_string(v); }
       std::string operator()(double v) { return number(v); }
       std::string operator()(const std::string& v) { return quote(v); }
-      std::string operator()(const op::Ints& v) { return list(v, [](int64_t x) { return std::to_string(x); }); }
+      std::string operator()(const op::Ints& v) {
+        return list(v, [](int64_t x) { return std::to_string(x); });
+      }
       std::string operator()(const op::Floats& v) { return "f" + list(v, number); }
-      std::string operator()(const op::Strings& v) { return "s" + list(v, [](const std::string& x) { return quote(x); }); }
+      std::string operator()(const op::Strings& v) {
+        return "s" + list(v, [](const std::string& x) { return quote(x); });
+      }
       std::string operator()(DType v) { return "dtype " + std::string(name_of(v)); }
       std::string operator()(const op::Type& v) { return "type " + v.str(); }
       std::string operator()(const op::Tensor& v) { return "tensor " + p.tensor(v); }
@@ -132,7 +148,8 @@ class Printer {
 // Recursive descent; every function leaves its first error in error_ and the parser stops.
 class Parser {
  public:
-  Parser(std::string_view text, const std::vector<op::Tensor>& store) : text_(text), store_(store) {}
+  Parser(std::string_view text, const std::vector<op::Tensor>& store)
+      : text_(text), store_(store) {}
 
   Result<Graph> whole() {
     auto symbols = std::make_shared<SymbolSource>();
@@ -156,7 +173,8 @@ class Parser {
     const std::string_view before = text_.substr(0, at_);
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const size_t newline = before.rfind('\n');
-    return error(Code::kInvalidArgument, "line {}, column {}: {}", line, newline == before.npos ? at_ + 1 : at_ - newline, what);
+    return error(Code::kInvalidArgument, "line {}, column {}: {}", line,
+                 newline == before.npos ? at_ + 1 : at_ - newline, what);
   }
   Status expect(std::string_view word) {
     if (!eat(word)) return fail(fmt::format("expected '{}'", word));
@@ -179,7 +197,8 @@ class Parser {
       }
       int code = 0;
       const char* begin = text_.data() + at_ + 1;
-      if (text_.size() - at_ < 3 || std::from_chars(begin, begin + 2, code, 16).ptr != begin + 2) return fail("bad escape");
+      if (text_.size() - at_ < 3 || std::from_chars(begin, begin + 2, code, 16).ptr != begin + 2)
+        return fail("bad escape");
       s += static_cast<char>(code);
       at_ += 2;
     }
@@ -191,7 +210,9 @@ class Parser {
   std::string_view word() {
     skip();
     const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      ++at_;
     return text_.substr(begin, at_ - begin);
   }
 
@@ -241,8 +262,10 @@ class Parser {
     if (!t.is_tensor() || !t.is_static()) return fail("a constant's sizes must be numbers");
     if (eat("@")) {
       TRY_ASSIGN(int64_t k, integer());
-      if (k < 0 || static_cast<size_t>(k) >= store_.size()) return fail("no such handle in the store");
-      if (!(store_[static_cast<size_t>(k)].type() == t)) return fail(fmt::format("the store holds {}", store_[static_cast<size_t>(k)].type().str()));
+      if (k < 0 || static_cast<size_t>(k) >= store_.size())
+        return fail("no such handle in the store");
+      if (!(store_[static_cast<size_t>(k)].type() == t))
+        return fail(fmt::format("the store holds {}", store_[static_cast<size_t>(k)].type().str()));
       return store_[static_cast<size_t>(k)];
     }
     TRY(expect("{"));
@@ -351,7 +374,10 @@ class Parser {
   // A stated type replaces the inferred one if it is of the same kind, dtype and rank.
   Status state(Graph& g, ValueId v, op::Type stated) {
     const op::Type& own = g.type(v);
-    const bool fits = own.kind == stated.kind && (!own.is_tensor() || (own.dtype == stated.dtype && (!own.ranked() || !stated.ranked() || own.rank() == stated.rank())));
+    const bool fits =
+        own.kind == stated.kind &&
+        (!own.is_tensor() || (own.dtype == stated.dtype &&
+                              (!own.ranked() || !stated.ranked() || own.rank() == stated.rank())));
     if (!fits) return fail(fmt::format("stated {}, inferred {}", stated.str(), own.str()));
     note(*g.symbols, stated);
     g.value(v).type = std::move(stated);
@@ -363,7 +389,9 @@ class Parser {
     for (const op::Expr& d : *t.shape)
       for (const std::string& s : d.symbols()) {
         int64_t n = 0;
-        if (s.size() > 1 && s.size() < 18 && s[0] == '_' && std::from_chars(s.data() + 1, s.data() + s.size(), n).ptr == s.data() + s.size()) symbols.skip_to(n + 1);
+        if (s.size() > 1 && s.size() < 18 && s[0] == '_' &&
+            std::from_chars(s.data() + 1, s.data() + s.size(), n).ptr == s.data() + s.size())
+          symbols.skip_to(n + 1);
       }
   }
 
@@ -448,7 +476,8 @@ class Parser {
         types.emplace_back(std::move(t));
       } while (eat(","));
     }
-    if (types.size() != results.size()) return fail(fmt::format("{} types for {} results", types.size(), results.size()));
+    if (types.size() != results.size())
+      return fail(fmt::format("{} types for {} results", types.size(), results.size()));
     std::vector<std::string> origin;
     if (eat("from")) do {
         TRY_ASSIGN(std::string from, quoted());
@@ -461,7 +490,8 @@ class Parser {
         bodies.push_back(std::move(body));
       }
     }
-    auto added = g.add(*def, std::move(inputs), std::move(attrs), static_cast<int>(results.size()), std::move(bodies), std::move(origin));
+    auto added = g.add(*def, std::move(inputs), std::move(attrs), static_cast<int>(results.size()),
+                       std::move(bodies), std::move(origin));
     if (!added) return fail(added.error().message);
     for (size_t i = 0; i < results.size(); ++i) {
       if (results[i] < 0) {
@@ -483,9 +513,13 @@ class Parser {
 
 }  // namespace
 
-std::string print(const Graph& graph, std::vector<op::Tensor>& store) { return Printer(&store).graph(graph, 0); }
+std::string print(const Graph& graph, std::vector<op::Tensor>& store) {
+  return Printer(&store).graph(graph, 0);
+}
 std::string print(const Graph& graph) { return Printer(nullptr).graph(graph, 0); }
 
-Result<Graph> parse(std::string_view text, const std::vector<op::Tensor>& store) { return Parser(text, store).whole(); }
+Result<Graph> parse(std::string_view text, const std::vector<op::Tensor>& store) {
+  return Parser(text, store).whole();
+}
 
 }  // namespace tessera::ir

@@ -1,4 +1,5 @@
-// Graphs as text, for reading, golden tests and bug reports. Constants of more than 16 elements are handles into a store.
+// Graphs as text, for reading, golden tests and bug reports. Constants of more than 16 elements are
+// handles into a store.
 //
 //   graph @"main"(%0 "x": f32[n,4]) {
 //     %1 "w" = constant f32[4,8] @0
@@ -12,7 +13,8 @@
 //     return %4 "y", %5 "z"
 //   }
 //
-// Floats are written so that they read back bit by bit; ints as 3, floats as 3.0, lists as [1, 2], f[1.0], s["a"].
+// Floats are written so that they read back bit by bit; ints as 3, floats as 3.0, lists as [1, 2],
+// f[1.0], s["a"].
 #pragma once
 
 #include <string>
@@ -29,8 +31,8 @@ std::string print(const Graph& graph, std::vector<op::Tensor>& store);
 // For people: the handles lead nowhere.
 std::string print(const Graph& graph);
 
-// kInvalidArgument with line and column. Types are inferred anew; where the text states other sizes, they must be of the
-// same dtype and rank, and the text's count.
+// kInvalidArgument with line and column. Types are inferred anew; where the text states other
+// sizes, they must be of the same dtype and rank, and the text's count.
 Result<Graph> parse(std::string_view text, const std::vector<op::Tensor>& store);
 
 }  // namespace tessera::ir

@@ -22,7 +22,9 @@ Graph sample() {
     body.symbols = g.symbols;
     const ValueId in = body.add_input("", g.type(y));
     Builder inner(body);
-    body.outputs = {name[0] == 't' ? inner.unary("exp", in) : inner.op("convert", {inner.convert(in, DType::kF16)}, {{"to", DType::kF32}})};
+    body.outputs = {name[0] == 't' ? inner.unary("exp", in)
+                                   : inner.op("convert", {inner.convert(in, DType::kF16)},
+                                              {{"to", DType::kF32}})};
     body.output_names = {"r"};
     bodies.push_back(std::move(body));
   }
@@ -48,7 +50,8 @@ TEST(Text, PrintsAndReadsBack) {
 
 TEST(Text, FloatsReadBackBitByBit) {
   for (const char* value : {"0.1", "-0.0", "inf", "-inf", "nan", "3.0", "1e-40"}) {
-    const std::string text = fmt::format("graph @\"g\"() {{\n  %0 = constant f32[] {{{}}}\n  return %0 \"y\"\n}}\n", value);
+    const std::string text = fmt::format(
+        "graph @\"g\"() {{\n  %0 = constant f32[] {{{}}}\n  return %0 \"y\"\n}}\n", value);
     auto g = parse(text, {});
     ASSERT_TRUE(g) << g.error().message;
     auto twice = parse(print(*g), {});
@@ -66,7 +69,9 @@ TEST(Text, ErrorsTellLineAndColumn) {
   };
   EXPECT_EQ(bad("  return %1 \"y\""), "line 2, column 12: %1 is not defined yet");
   EXPECT_EQ(bad("  %1 = nonsense(%0) : f32[2]"), "line 2, column 16: no operator 'nonsense'");
-  EXPECT_NE(bad("  %1 = exp(%0) : f16[2]\n  return %1 \"y\"").find("stated f16[2], inferred f32[2]"), std::string::npos);
+  EXPECT_NE(
+      bad("  %1 = exp(%0) : f16[2]\n  return %1 \"y\"").find("stated f16[2], inferred f32[2]"),
+      std::string::npos);
   EXPECT_NE(bad("  %0 = exp(%0) : f32[2]").find("defined twice"), std::string::npos);
   EXPECT_NE(bad("  %1 = exp(%0, %0) : f32[2]").find("2 inputs"), std::string::npos);
   bad("  %1 = constant f32[99999999999] {1.0}");

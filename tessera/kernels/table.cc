@@ -2,7 +2,8 @@
 
 namespace tessera::kernels {
 
-Table::Table(std::string_view name, std::vector<Family> families) : name_(name), families_(std::move(families)) {}
+Table::Table(std::string_view name, std::vector<Family> families)
+    : name_(name), families_(std::move(families)) {}
 
 std::vector<op::Claim> Table::probe(const op::Problem& problem) const {
   std::vector<op::Claim> claims;
@@ -22,14 +23,15 @@ const Row* Table::find(const op::Problem& problem, std::string_view kernel) cons
   return nullptr;
 }
 
-Result<std::vector<op::LaunchSpec>> Table::prepare(const op::Problem& problem, const op::Claim& claim) const {
+Result<std::vector<op::LaunchSpec>> Table::prepare(const op::Problem& problem,
+                                                   const op::Claim& claim) const {
   const Row* row = find(problem, claim.kernel);
   if (!row) return error(Code::kInternal, "no kernel '{}' for {}", claim.kernel, problem.op->name);
   return row->prepare(problem, claim);
 }
 
-Status Table::pack(const op::Problem& problem, const op::Claim& claim, int index, const std::byte* source,
-                   std::byte* target) const {
+Status Table::pack(const op::Problem& problem, const op::Claim& claim, int index,
+                   const std::byte* source, std::byte* target) const {
   const Row* row = find(problem, claim.kernel);
   if (!row || !row->pack) return error(Code::kInternal, "kernel '{}' packs nothing", claim.kernel);
   return row->pack(problem, index, source, target);
@@ -37,7 +39,8 @@ Status Table::pack(const op::Problem& problem, const op::Claim& claim, int index
 
 std::vector<Entry> Table::entries() const {
   std::vector<Entry> all;
-  for (const Family& family : families_) all.insert(all.end(), family.entries.begin(), family.entries.end());
+  for (const Family& family : families_)
+    all.insert(all.end(), family.entries.begin(), family.entries.end());
   return all;
 }
 

@@ -1,5 +1,5 @@
-// The kernel table: one row per kernel and operator. Device kernels come first; the reference interpreter, which the
-// executor calls on the host, is the answer of last resort and has no row.
+// The kernel table: one row per kernel and operator. Device kernels come first; the reference
+// interpreter, which the executor calls on the host, is the answer of last resort and has no row.
 #pragma once
 
 #include <span>
@@ -20,8 +20,10 @@ struct Row {
   std::string_view op;      // the operator it covers
   std::string_view kernel;  // its name in plans and reports
   op::Claim (*probe)(const op::Problem& problem);
-  Result<std::vector<op::LaunchSpec>> (*prepare)(const op::Problem& problem, const op::Claim& claim);
-  Status (*pack)(const op::Problem& problem, int index, const std::byte* source, std::byte* target) = nullptr;
+  Result<std::vector<op::LaunchSpec>> (*prepare)(const op::Problem& problem,
+                                                 const op::Claim& claim);
+  Status (*pack)(const op::Problem& problem, int index, const std::byte* source,
+                 std::byte* target) = nullptr;
 };
 
 // Rows and the functions that their launches name.
@@ -37,9 +39,10 @@ class Table final : public op::ClaimSource {
 
   std::string_view name() const override { return name_; }
   std::vector<op::Claim> probe(const op::Problem& problem) const override;
-  Result<std::vector<op::LaunchSpec>> prepare(const op::Problem& problem, const op::Claim& claim) const override;
-  Status pack(const op::Problem& problem, const op::Claim& claim, int index, const std::byte* source,
-              std::byte* target) const override;
+  Result<std::vector<op::LaunchSpec>> prepare(const op::Problem& problem,
+                                              const op::Claim& claim) const override;
+  Status pack(const op::Problem& problem, const op::Claim& claim, int index,
+              const std::byte* source, std::byte* target) const override;
 
   std::vector<Entry> entries() const;
 

@@ -6,7 +6,8 @@ namespace tessera::op {
 namespace {
 
 auto position(auto& list, std::string_view name) {
-  return std::lower_bound(list.begin(), list.end(), name, [](auto& entry, std::string_view n) { return entry.first < n; });
+  return std::lower_bound(list.begin(), list.end(), name,
+                          [](auto& entry, std::string_view n) { return entry.first < n; });
 }
 
 }  // namespace

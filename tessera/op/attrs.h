@@ -1,4 +1,5 @@
-// Attributes of a node: a short sorted list of named values. Everything that may be data is an input instead.
+// Attributes of a node: a short sorted list of named values. Everything that may be data is an
+// input instead.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +31,25 @@ class Attrs {
   const Attr* find(std::string_view name) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
 
-  // The value, or `otherwise` when absent or of another type (the verifier has checked types against the row).
+  // The value, or `otherwise` when absent or of another type (the verifier has checked types
+  // against the row).
   int64_t i(std::string_view name, int64_t otherwise = 0) const { return get(name, otherwise); }
   double f(std::string_view name, double otherwise = 0) const { return get(name, otherwise); }
-  std::string s(std::string_view name, std::string otherwise = "") const { return get(name, std::move(otherwise)); }
-  Ints ints(std::string_view name, Ints otherwise = {}) const { return get(name, std::move(otherwise)); }
-  Floats floats(std::string_view name, Floats otherwise = {}) const { return get(name, std::move(otherwise)); }
-  Strings strings(std::string_view name, Strings otherwise = {}) const { return get(name, std::move(otherwise)); }
-  DType dtype(std::string_view name, DType otherwise = DType::kF32) const { return get(name, otherwise); }
+  std::string s(std::string_view name, std::string otherwise = "") const {
+    return get(name, std::move(otherwise));
+  }
+  Ints ints(std::string_view name, Ints otherwise = {}) const {
+    return get(name, std::move(otherwise));
+  }
+  Floats floats(std::string_view name, Floats otherwise = {}) const {
+    return get(name, std::move(otherwise));
+  }
+  Strings strings(std::string_view name, Strings otherwise = {}) const {
+    return get(name, std::move(otherwise));
+  }
+  DType dtype(std::string_view name, DType otherwise = DType::kF32) const {
+    return get(name, otherwise);
+  }
 
   const std::vector<std::pair<std::string, Attr>>& all() const { return list_; }
   bool empty() const { return list_.empty(); }

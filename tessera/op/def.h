@@ -22,8 +22,8 @@ enum class OpClass : uint8_t {
   kHost,       // strings, sequences, optionals, data-dependent host work: no layout, no gradient
 };
 
-// The elements of a small tensor of whole numbers in row-major order, where known as expressions over symbols (shapes
-// that flow as data). Of floats, up to the sign of zero.
+// The elements of a small tensor of whole numbers in row-major order, where known as expressions
+// over symbols (shapes that flow as data). Of floats, up to the sign of zero.
 using Contents = std::vector<Expr>;
 // Larger integer tensors are not followed.
 inline constexpr size_t kMaxContents = 1024;
@@ -36,11 +36,11 @@ struct InferContext {
   std::span<const Contents* const> contents;  // per input; null where not known
   std::span<const Tensor* const> constants;   // per input; null unless the input is a constant
   std::span<const std::vector<Type>> bodies;  // types of the outputs of each body graph
-  std::function<Expr()> fresh;                // a new symbol: a size known only after the node has run
+  std::function<Expr()> fresh;  // a new symbol: a size known only after the node has run
 
   size_t size() const { return inputs.size(); }
   bool has(size_t i) const { return i < inputs.size() && inputs[i] != nullptr; }
-  const Type& in(size_t i) const { return *inputs[i]; }                    // @pre has(i)
+  const Type& in(size_t i) const { return *inputs[i]; }  // @pre has(i)
   const Contents* content(size_t i) const { return i < contents.size() ? contents[i] : nullptr; }
   // The elements of input i if it is an integer tensor whose elements are all numbers.
   std::optional<Ints> ints(size_t i) const;
@@ -49,7 +49,8 @@ struct InferContext {
   // An error that names the operator.
   template <class... Args>
   tl::unexpected<Error> fail(fmt::format_string<Args...> format, Args&&... args) const {
-    return error(Code::kInvalidArgument, "{}: {}", op, fmt::format(format, std::forward<Args>(args)...));
+    return error(Code::kInvalidArgument, "{}: {}", op,
+                 fmt::format(format, std::forward<Args>(args)...));
   }
 };
 
@@ -57,7 +58,17 @@ using InferFn = Result<std::vector<Type>> (*)(const InferContext&);
 // Elements of output 0 as expressions, when they follow from the inputs' contents.
 using ContentsFn = std::optional<Contents> (*)(const InferContext&, const Type& output);
 
-enum class AttrKind : uint8_t { kInt, kFloat, kString, kInts, kFloats, kStrings, kDType, kType, kTensor };
+enum class AttrKind : uint8_t {
+  kInt,
+  kFloat,
+  kString,
+  kInts,
+  kFloats,
+  kStrings,
+  kDType,
+  kType,
+  kTensor
+};
 
 struct AttrDef {
   std::string_view name;
@@ -68,7 +79,8 @@ struct AttrDef {
 inline constexpr int kVariadic = -1;
 
 // Multiplications and additions of one node (a multiply-add is two); types are static.
-using FlopsFn = Flops (*)(const Attrs&, std::span<const Type* const> inputs, std::span<const Type> outputs);
+using FlopsFn = Flops (*)(const Attrs&, std::span<const Type* const> inputs,
+                          std::span<const Type> outputs);
 
 struct OpDef {
   std::string_view name;

@@ -25,7 +25,8 @@ int64_t mul(int64_t a, int64_t b) {
 }
 
 enum Function { kSymbol, kFloorDiv, kMod, kMin, kMax, kBroadcast, kMul };
-constexpr std::string_view kFunctionNames[] = {"", "floordiv", "mod", "min", "max", "broadcast", "mul"};
+constexpr std::string_view kFunctionNames[] = {"",    "floordiv",  "mod", "min",
+                                               "max", "broadcast", "mul"};
 
 // Beyond these a product is not multiplied out.
 constexpr size_t kMaxTerms = 256;
@@ -35,15 +36,20 @@ Result<int64_t> apply(int function, int64_t a, int64_t b) {
   switch (function) {
     case kFloorDiv:
     case kMod: {
-      if (b <= 0) return error(Code::kOutOfRange, "size {}({}, {}): the divisor must be positive", kFunctionNames[function], a, b);
+      if (b <= 0)
+        return error(Code::kOutOfRange, "size {}({}, {}): the divisor must be positive",
+                     kFunctionNames[function], a, b);
       const int64_t quotient = a / b - (a % b < 0);
       return function == kFloorDiv ? quotient : a - quotient * b;
     }
-    case kMin: return std::min(a, b);
-    case kMax: return std::max(a, b);
+    case kMin:
+      return std::min(a, b);
+    case kMax:
+      return std::max(a, b);
     case kMul: {
       int64_t product;
-      if (__builtin_mul_overflow(a, b, &product)) return error(Code::kOutOfRange, "size {} * {} overflows", a, b);
+      if (__builtin_mul_overflow(a, b, &product))
+        return error(Code::kOutOfRange, "size {} * {} overflows", a, b);
       return product;
     }
     default:
@@ -109,7 +115,8 @@ Expr make_function(int function, const Expr& a, const Expr& b) {
 std::optional<std::string> Expr::as_symbol() const {
   if (is_constant() || constant_ != 0 || terms_->size() != 1) return std::nullopt;
   const Term& term = terms_->front();
-  if (term.coefficient != 1 || term.atoms.size() != 1 || term.atoms[0]->function != kSymbol) return std::nullopt;
+  if (term.coefficient != 1 || term.atoms.size() != 1 || term.atoms[0]->function != kSymbol)
+    return std::nullopt;
   return term.atoms[0]->text;
 }
 
@@ -148,7 +155,8 @@ Result<int64_t> Expr::eval(const Bindings& bindings) const {
       if (__builtin_mul_overflow(product, value, &product))
         return error(Code::kOutOfRange, "size {} overflows", str());
     }
-    if (__builtin_add_overflow(sum, product, &sum)) return error(Code::kOutOfRange, "size {} overflows", str());
+    if (__builtin_add_overflow(sum, product, &sum))
+      return error(Code::kOutOfRange, "size {} overflows", str());
   }
   return sum;
 }
@@ -166,12 +174,24 @@ Expr Expr::substitute(const std::map<std::string, Expr, std::less<>>& values) co
       }
       const Expr a = atom->a.substitute(values), b = atom->b.substitute(values);
       switch (atom->function) {
-        case kFloorDiv: product = product * floor_div(a, b); break;
-        case kMod: product = product * mod(a, b); break;
-        case kMin: product = product * min(a, b); break;
-        case kMax: product = product * max(a, b); break;
-        case kMul: product = product * (a * b); break;
-        default: product = product * broadcast(a, b); break;
+        case kFloorDiv:
+          product = product * floor_div(a, b);
+          break;
+        case kMod:
+          product = product * mod(a, b);
+          break;
+        case kMin:
+          product = product * min(a, b);
+          break;
+        case kMax:
+          product = product * max(a, b);
+          break;
+        case kMul:
+          product = product * (a * b);
+          break;
+        default:
+          product = product * broadcast(a, b);
+          break;
       }
     }
     sum = sum + product;
@@ -194,7 +214,10 @@ std::string Expr::str() const {
     std::string body;
     for (const AtomPtr& atom : term.atoms) body += (body.empty() ? "" : "*") + atom->text;
     const int64_t c = term.coefficient;
-    const std::string factor = c == 1 || c == -1 ? "" : fmt::format("{}*", c < 0 ? 0 - static_cast<uint64_t>(c) : static_cast<uint64_t>(c));
+    const std::string factor =
+        c == 1 || c == -1
+            ? ""
+            : fmt::format("{}*", c < 0 ? 0 - static_cast<uint64_t>(c) : static_cast<uint64_t>(c));
     if (text.empty())
       text = (c < 0 ? "-" : "") + factor + body;
     else
@@ -208,8 +231,9 @@ std::string Expr::str() const {
 bool operator==(const Expr& a, const Expr& b) {
   if (a.constant_ != b.constant_ || a.is_constant() != b.is_constant()) return false;
   if (a.is_constant() || a.terms_ == b.terms_) return true;
-  return std::equal(a.terms_->begin(), a.terms_->end(), b.terms_->begin(), b.terms_->end(),
-                    [](auto& x, auto& y) { return x.coefficient == y.coefficient && same(x.atoms, y.atoms); });
+  return std::equal(
+      a.terms_->begin(), a.terms_->end(), b.terms_->begin(), b.terms_->end(),
+      [](auto& x, auto& y) { return x.coefficient == y.coefficient && same(x.atoms, y.atoms); });
 }
 
 Expr operator+(const Expr& a, const Expr& b) {
@@ -228,7 +252,8 @@ Expr operator*(const Expr& a, const Expr& b) {
       for (const Expr::Term& term : list) most = std::max(most, term.atoms.size());
       return most;
     };
-    if (a.terms_->size() * b.terms_->size() > kMaxTerms || degree(*a.terms_) + degree(*b.terms_) > kMaxDegree)
+    if (a.terms_->size() * b.terms_->size() > kMaxTerms ||
+        degree(*a.terms_) + degree(*b.terms_) > kMaxDegree)
       return b.str() < a.str() ? make_function(kMul, b, a) : make_function(kMul, a, b);
   }
   Expr::Terms terms;
@@ -246,7 +271,8 @@ Expr operator*(const Expr& a, const Expr& b) {
       for (const Expr::Term& y : *b.terms_) {
         Expr::Term term{x.atoms, mul(x.coefficient, y.coefficient)};
         term.atoms.insert(term.atoms.end(), y.atoms.begin(), y.atoms.end());
-        std::sort(term.atoms.begin(), term.atoms.end(), [](auto& p, auto& q) { return p->text < q->text; });
+        std::sort(term.atoms.begin(), term.atoms.end(),
+                  [](auto& p, auto& q) { return p->text < q->text; });
         terms.push_back(std::move(term));
       }
   return Expr::from(mul(a.constant_, b.constant_), std::move(terms));
@@ -275,7 +301,8 @@ std::optional<Expr> exact_quotient(const Expr& a, const Expr& b) {
     if (term.coefficient % divisor.coefficient != 0) return std::nullopt;
     term.coefficient /= divisor.coefficient;
     for (const Expr::AtomPtr& atom : divisor.atoms) {
-      auto found = std::find_if(term.atoms.begin(), term.atoms.end(), [&](auto& x) { return x->text == atom->text; });
+      auto found = std::find_if(term.atoms.begin(), term.atoms.end(),
+                                [&](auto& x) { return x->text == atom->text; });
       if (found == term.atoms.end()) return std::nullopt;
       term.atoms.erase(found);
     }
@@ -309,7 +336,8 @@ std::pair<Expr, Expr> divide(const Expr& a, int64_t divisor) {
   return {Expr::from(quotient, std::move(whole)), Expr::from(remainder, std::move(rest))};
 }
 
-// floor_div(7*a + s + 9, 7) == a + 1 + floor_div(s + 2, 7); floor_div(floor_div(s, 2) + 1, 3) == floor_div(s + 2, 6)
+// floor_div(7*a + s + 9, 7) == a + 1 + floor_div(s + 2, 7); floor_div(floor_div(s, 2) + 1, 3) ==
+// floor_div(s + 2, 6)
 Expr floor_div(const Expr& a, const Expr& b) {
   if (b.constant() == 1) return a;
   if (auto quotient = exact_quotient(a, b); quotient && b.constant() != 0) return *quotient;
@@ -317,9 +345,11 @@ Expr floor_div(const Expr& a, const Expr& b) {
   const auto [whole, rest] = divide(a, *b.constant());
   if (rest.is_constant()) return whole;
   const Expr::Term& first = rest.terms_->front();
-  if (rest.terms_->size() == 1 && first.coefficient == 1 && first.atoms.size() == 1 && first.atoms[0]->function == kFloorDiv) {
+  if (rest.terms_->size() == 1 && first.coefficient == 1 && first.atoms.size() == 1 &&
+      first.atoms[0]->function == kFloorDiv) {
     const Expr &x = first.atoms[0]->a, &inner = first.atoms[0]->b;
-    if (inner.is_constant() && small(*inner.constant())) return whole + floor_div(x + Expr(rest.constant_) * inner, inner * b);
+    if (inner.is_constant() && small(*inner.constant()))
+      return whole + floor_div(x + Expr(rest.constant_) * inner, inner * b);
   }
   return whole + make_function(kFloorDiv, rest, b);
 }
@@ -329,8 +359,10 @@ Expr mod(const Expr& a, const Expr& b) {
   if (exact_quotient(a, b)) return Expr(0);
   if (!b.is_constant() || !small(*b.constant())) return make_function(kMod, a, b);
   const Expr rest = divide(a, *b.constant()).second;
-  if (const auto symbol = rest.terms_ && rest.terms_->size() == 1 ? rest.terms_->front().atoms[0] : nullptr;
-      symbol && symbol->function == kMod && symbol->b == b && rest == Expr::from(0, {Expr::Term{{symbol}, 1}}))
+  if (const auto symbol =
+          rest.terms_ && rest.terms_->size() == 1 ? rest.terms_->front().atoms[0] : nullptr;
+      symbol && symbol->function == kMod && symbol->b == b &&
+      rest == Expr::from(0, {Expr::Term{{symbol}, 1}}))
     return rest;
   return make_function(kMod, rest, b);
 }
@@ -340,9 +372,12 @@ bool non_negative(const Expr& a) {
   auto atom_ok = [](const Expr::AtomPtr& atom) {
     switch (atom->function) {
       case kSymbol:
-      case kMod: return true;
-      case kMax: return non_negative(atom->a) || non_negative(atom->b);
-      default: return non_negative(atom->a) && non_negative(atom->b);
+      case kMod:
+        return true;
+      case kMax:
+        return non_negative(atom->a) || non_negative(atom->b);
+      default:
+        return non_negative(atom->a) && non_negative(atom->b);
     }
   };
   return std::all_of(a.terms_->begin(), a.terms_->end(), [&](const Expr::Term& term) {
@@ -389,7 +424,9 @@ class Parser {
   }
 
  private:
-  void skip() { while (at_ < text_.size() && text_[at_] == ' ') ++at_; }
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
   bool eat(char c) {
     skip();
     if (at_ >= text_.size() || text_[at_] != c) return false;
@@ -397,7 +434,8 @@ class Parser {
     return true;
   }
   tl::unexpected<Error> fail(std::string_view what) {
-    return error(Code::kInvalidArgument, "size expression '{}': {} at column {}", text_, what, at_ + 1);
+    return error(Code::kInvalidArgument, "size expression '{}': {} at column {}", text_, what,
+                 at_ + 1);
   }
 
   Result<Expr> sum(int depth) {
@@ -435,14 +473,17 @@ class Parser {
       return inner;
     }
     const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || std::string_view("_.$").find(text_[at_]) != text_.npos)) ++at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) ||
+                                  std::string_view("_.$").find(text_[at_]) != text_.npos))
+      ++at_;
     const std::string_view word = text_.substr(begin, at_ - begin);
     if (word.empty()) return fail("expected a number, a symbol or '('");
     if (std::isdigit(static_cast<unsigned char>(word[0]))) {
       int64_t value = 0;
       for (char c : word) {
         if (!std::isdigit(static_cast<unsigned char>(c))) return fail("bad number");
-        if (__builtin_mul_overflow(value, int64_t{10}, &value) || __builtin_add_overflow(value, int64_t{c - '0'}, &value))
+        if (__builtin_mul_overflow(value, int64_t{10}, &value) ||
+            __builtin_add_overflow(value, int64_t{c - '0'}, &value))
           return fail("number too large");
       }
       return Expr(value);
@@ -454,12 +495,18 @@ class Parser {
         TRY_ASSIGN(Expr b, sum(depth + 1));
         if (!eat(')')) return fail("expected ')'");
         switch (f) {
-          case kFloorDiv: return floor_div(a, b);
-          case kMod: return mod(a, b);
-          case kMin: return min(a, b);
-          case kMax: return max(a, b);
-          case kMul: return a * b;
-          default: return broadcast(a, b);
+          case kFloorDiv:
+            return floor_div(a, b);
+          case kMod:
+            return mod(a, b);
+          case kMin:
+            return min(a, b);
+          case kMax:
+            return max(a, b);
+          case kMul:
+            return a * b;
+          default:
+            return broadcast(a, b);
         }
       }
     return Expr::symbol(std::string(word));

@@ -1,5 +1,6 @@
-// Integer expressions over symbols: the sizes of tensors. Kept in a normal form (a sum of products of atoms), so that
-// equal sizes compare equal: (2*s + 2*s)/4 == s. Products too large to multiply out stay "mul(a, b)".
+// Integer expressions over symbols: the sizes of tensors. Kept in a normal form (a sum of products
+// of atoms), so that equal sizes compare equal: (2*s + 2*s)/4 == s. Products too large to multiply
+// out stay "mul(a, b)".
 #pragma once
 
 #include <cstdint>
@@ -72,8 +73,8 @@ class Expr {
   std::shared_ptr<const Terms> terms_;  // null: a constant
 };
 
-// floor_div and mod as Python's; divisors are positive. broadcast(a, b) is the common size of two axes that
-// must be equal or 1, checked when evaluated.
+// floor_div and mod as Python's; divisors are positive. broadcast(a, b) is the common size of two
+// axes that must be equal or 1, checked when evaluated.
 Expr floor_div(const Expr& a, const Expr& b);
 Expr ceil_div(const Expr& a, const Expr& b);
 Expr mod(const Expr& a, const Expr& b);

@@ -5,7 +5,8 @@
 
 namespace tessera::op {
 
-// Steps through all indices of `dims`, last axis fastest: for (Index at(dims); !at.done(); at.next()).
+// Steps through all indices of `dims`, last axis fastest: for (Index at(dims); !at.done();
+// at.next()).
 class Index {
  public:
   explicit Index(const Dims& dims) : dims_(dims), at_(dims.size(), 0) {

@@ -19,12 +19,15 @@ TEST(Expr, DivisionsTakeOutWholePartsAndMerge) {
   const Expr s = Expr::symbol("s");
   EXPECT_EQ(floor_div(Expr(32) * s - Expr(1), 2) + Expr(1), Expr(16) * s);
   EXPECT_EQ(floor_div(floor_div(s - Expr(1), 2) + Expr(2), 2), floor_div(s + Expr(3), 4));
-  for (const Expr& e : {floor_div(Expr(6) * s - Expr(7), 4), floor_div(floor_div(Expr(3) * s - Expr(5), 2) - Expr(4), 3), ceil_div(Expr(5) - s, 3)})
+  for (const Expr& e :
+       {floor_div(Expr(6) * s - Expr(7), 4),
+        floor_div(floor_div(Expr(3) * s - Expr(5), 2) - Expr(4), 3), ceil_div(Expr(5) - s, 3)})
     EXPECT_EQ(*Expr::parse(e.str()), e);
   for (int64_t v = -9; v < 10; ++v) {
     auto floor = [](int64_t a, int64_t b) { return a / b - (a % b < 0); };
     EXPECT_EQ(*floor_div(Expr(6) * s - Expr(7), 4).eval({{"s", v}}), floor(6 * v - 7, 4));
-    EXPECT_EQ(*floor_div(floor_div(Expr(3) * s - Expr(5), 2) - Expr(4), 3).eval({{"s", v}}), floor(floor(3 * v - 5, 2) - 4, 3));
+    EXPECT_EQ(*floor_div(floor_div(Expr(3) * s - Expr(5), 2) - Expr(4), 3).eval({{"s", v}}),
+              floor(floor(3 * v - 5, 2) - 4, 3));
   }
 }
 
@@ -48,13 +51,15 @@ TEST(Expr, DivisionTakesOutWhatDivides) {
       const Expr e = Expr(5) * a - Expr(3) * s + Expr(4);
       EXPECT_EQ(*floor_div(e, 3).eval(at), x / 3 - (x % 3 < 0));
       EXPECT_EQ(*mod(e, 3).eval(at), ((x % 3) + 3) % 3);
-      EXPECT_EQ(*floor_div(floor_div(e, 3) + Expr(2), 4).eval(at), *floor_div(Expr(*floor_div(x, 3).constant() + 2), 4).constant());
+      EXPECT_EQ(*floor_div(floor_div(e, 3) + Expr(2), 4).eval(at),
+                *floor_div(Expr(*floor_div(x, 3).constant() + 2), 4).constant());
     }
 }
 
 TEST(Expr, PrintsAndReadsBack) {
   const Expr s = Expr::symbol("s"), t = Expr::symbol("past.len");
-  for (const Expr& e : {Expr(-7), s, Expr(2) * s * t - t + Expr(5), floor_div(s - Expr(1), 2) + Expr(1), min(s, t) * max(s, 3), mod(s, 4)}) {
+  for (const Expr& e : {Expr(-7), s, Expr(2) * s * t - t + Expr(5),
+                        floor_div(s - Expr(1), 2) + Expr(1), min(s, t) * max(s, 3), mod(s, 4)}) {
     auto read = Expr::parse(e.str());
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(*read, e) << e.str();
@@ -74,7 +79,8 @@ TEST(Expr, EvaluatesAndReportsOverflowAndUnknown) {
 }
 
 TEST(Type, PrintsAndReadsBack) {
-  for (const char* text : {"f32[1,3,2*s + 1]", "i64[]", "u4[*]", "seq<f32[*]>", "opt<seq<str[]>>", "map<i64,f32[]>", "f32[min(a, b),2]"}) {
+  for (const char* text : {"f32[1,3,2*s + 1]", "i64[]", "u4[*]", "seq<f32[*]>", "opt<seq<str[]>>",
+                           "map<i64,f32[]>", "f32[min(a, b),2]"}) {
     auto type = Type::parse(text);
     ASSERT_TRUE(type) << text;
     EXPECT_EQ(type->str(), text);

@@ -1,4 +1,5 @@
-// What a kernel is asked to do: one operator (or fused group) on concrete types, and how it answers.
+// What a kernel is asked to do: one operator (or fused group) on concrete types, and how it
+// answers.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +16,17 @@
 
 namespace tessera::op {
 
-// An input or output with all sizes known. Row-major and packed unless `layout` or `strides` say otherwise.
+// An input or output with all sizes known. Row-major and packed unless `layout` or `strides` say
+// otherwise.
 struct Operand {
   DType dtype = DType::kF32;
   Dims dims;
-  std::string layout;          // layout expression; empty: row-major
-  Dims strides;                // elements per axis; empty: packed
-  bool present = true;         // false: an optional input left out
-  bool constant = false;       // a weight: its bytes are known when the model is loaded
-  std::optional<Ints> values;  // elements of a small integer tensor, where known before the kernel runs
+  std::string layout;     // layout expression; empty: row-major
+  Dims strides;           // elements per axis; empty: packed
+  bool present = true;    // false: an optional input left out
+  bool constant = false;  // a weight: its bytes are known when the model is loaded
+  std::optional<Ints>
+      values;  // elements of a small integer tensor, where known before the kernel runs
 
   int rank() const { return static_cast<int>(dims.size()); }
   int64_t count() const { return element_count(dims).value_or(0); }
@@ -36,7 +39,8 @@ struct Problem {
   std::vector<Operand> out;
 
   bool has(size_t i) const { return i < in.size() && in[i].present; }
-  // "conv_f32[1,64,56,56]_f32[64,64,3,3]_out_f32[1,64,56,56]_strides=1,1": names a case in tests, bench and reports.
+  // "conv_f32[1,64,56,56]_f32[64,64,3,3]_out_f32[1,64,56,56]_strides=1,1": names a case in tests,
+  // bench and reports.
   std::string str() const;
 };
 
@@ -75,8 +79,8 @@ struct Claim {
 // Where one of a launch's ranges comes from.
 struct Argument {
   enum Kind : uint8_t { kInput, kOutput, kWorkspace, kPacked } kind = kInput;
-  int index = 0;         // of the input, the output or the entry of Claim::packed
-  int64_t offset = 0;    // bytes, in the workspace
+  int index = 0;       // of the input, the output or the entry of Claim::packed
+  int64_t offset = 0;  // bytes, in the workspace
 };
 
 // One launch of a claim: ranges in the order of `arguments`.
@@ -102,9 +106,11 @@ class ClaimSource {
   // Every kernel's answer, refusals included, in the order of the table.
   virtual std::vector<Claim> probe(const Problem& problem) const = 0;
   // The launches of a claim of this source, in order; each sees the results of those before.
-  virtual Result<std::vector<LaunchSpec>> prepare(const Problem& problem, const Claim& claim) const = 0;
+  virtual Result<std::vector<LaunchSpec>> prepare(const Problem& problem,
+                                                  const Claim& claim) const = 0;
   // Fills the packed form of entry `index` of claim.packed from the constant's bytes.
-  virtual Status pack(const Problem& problem, const Claim& claim, int index, const std::byte* source, std::byte* target) const = 0;
+  virtual Status pack(const Problem& problem, const Claim& claim, int index,
+                      const std::byte* source, std::byte* target) const = 0;
 };
 
 }  // namespace tessera::op

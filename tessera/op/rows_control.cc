@@ -8,7 +8,8 @@ Status check_scalar(const InferContext& c, size_t i, std::string_view what, bool
   if (!c.has(i)) return c.fail("the {} is missing", what);
   const Type& t = c.in(i);
   const bool fits = t.is_tensor() && (boolean ? t.dtype == DType::kBool : is_int(t.dtype));
-  if (!fits || (t.is_static() && element_count(t.dims()).value_or(0) != 1)) return c.fail("the {} is {}, need one {}", what, t.str(), boolean ? "bool" : "integer");
+  if (!fits || (t.is_static() && element_count(t.dims()).value_or(0) != 1))
+    return c.fail("the {} is {}, need one {}", what, t.str(), boolean ? "bool" : "integer");
   return {};
 }
 
@@ -34,13 +35,14 @@ Result<std::vector<Type>> if_rule(const InferContext& c) {
   return types;
 }
 
-// loop(trips?, condition?, carried..., captures...) { body(iteration, condition, carried..., captures...) ->
-// (condition, carried..., scanned...) }: carried = attribute; outputs are the last carried values, then each scanned
-// value stacked along a new first axis.
+// loop(trips?, condition?, carried..., captures...) { body(iteration, condition, carried...,
+// captures...) -> (condition, carried..., scanned...) }: carried = attribute; outputs are the last
+// carried values, then each scanned value stacked along a new first axis.
 Result<std::vector<Type>> loop_rule(const InferContext& c) {
   const size_t carried = static_cast<size_t>(c.attrs.i("carried"));
   const std::vector<Type>& body = c.bodies[0];
-  if (body.size() < carried + 1) return c.fail("the body yields {} values, need at least {}", body.size(), carried + 1);
+  if (body.size() < carried + 1)
+    return c.fail("the body yields {} values, need at least {}", body.size(), carried + 1);
   if (carried > c.size()) return c.fail("{} carried values, {} inputs", carried, c.size());
   if (c.size() < carried + 2) return c.fail("{} inputs, need at least {}", c.size(), carried + 2);
   if (c.has(0)) TRY(check_scalar(c, 0, "trip count", false));
@@ -63,15 +65,19 @@ Result<std::vector<Type>> loop_rule(const InferContext& c) {
   return types;
 }
 
-// scan(state..., scanned inputs..., captures...) { body(state..., slices..., captures...) -> (state..., slices...) }.
-// Attributes: states, scanned, and per scanned input and output its axis and direction (1: backwards).
+// scan(state..., scanned inputs..., captures...) { body(state..., slices..., captures...) ->
+// (state..., slices...) }. Attributes: states, scanned, and per scanned input and output its axis
+// and direction (1: backwards).
 Result<std::vector<Type>> scan_rule(const InferContext& c) {
-  const size_t states = static_cast<size_t>(c.attrs.i("states")), scanned = static_cast<size_t>(c.attrs.i("scanned"));
+  const size_t states = static_cast<size_t>(c.attrs.i("states")),
+               scanned = static_cast<size_t>(c.attrs.i("scanned"));
   const std::vector<Type>& body = c.bodies[0];
-  if (states > c.size() || scanned > c.size()) return c.fail("{} states and {} scanned inputs of {}", states, scanned, c.size());
+  if (states > c.size() || scanned > c.size())
+    return c.fail("{} states and {} scanned inputs of {}", states, scanned, c.size());
   TRY(check_captures(c, 0));
   if (body.size() < states || c.size() < states + scanned || scanned == 0)
-    return c.fail("{} states and {} scanned inputs do not fit {} inputs and {} results", states, scanned, c.size(), body.size());
+    return c.fail("{} states and {} scanned inputs do not fit {} inputs and {} results", states,
+                  scanned, c.size(), body.size());
   std::vector<Type> types;
   for (size_t i = 0; i < states; ++i) {
     if (!c.has(i)) return c.fail("state {} is missing", i);
@@ -89,7 +95,8 @@ Result<std::vector<Type>> scan_rule(const InferContext& c) {
     Type t = open_sizes(c, body[i]);
     if (!t.is_tensor()) return c.fail("a scanned value must be a tensor, got {}", t.str());
     if (t.ranked()) {
-      auto axis = normalize_axis(i - states < out_axes.size() ? out_axes[i - states] : 0, t.rank() + 1);
+      auto axis =
+          normalize_axis(i - states < out_axes.size() ? out_axes[i - states] : 0, t.rank() + 1);
       if (!axis) return error(std::move(axis).error().at(c.op));
       t.shape->insert(t.shape->begin() + *axis, length);
     }
@@ -103,11 +110,33 @@ Result<std::vector<Type>> scan_rule(const InferContext& c) {
 std::span<const OpDef> control_rows() {
   static const std::vector<OpDef> rows{
       {"if", OpClass::kPrimitive, 1, kVariadic, 0, kVariadic, {}, if_rule, nullptr, nullptr, 2},
-      {"loop", OpClass::kPrimitive, 2, kVariadic, 0, kVariadic, {{"carried", AttrKind::kInt, true}}, loop_rule, nullptr, nullptr, 1},
-      {"scan", OpClass::kPrimitive, 1, kVariadic, 0, kVariadic,
-       {{"states", AttrKind::kInt, true}, {"scanned", AttrKind::kInt, true}, {"input_axes", AttrKind::kInts},
-        {"output_axes", AttrKind::kInts}, {"input_reverse", AttrKind::kInts}, {"output_reverse", AttrKind::kInts}},
-       scan_rule, nullptr, nullptr, 1},
+      {"loop",
+       OpClass::kPrimitive,
+       2,
+       kVariadic,
+       0,
+       kVariadic,
+       {{"carried", AttrKind::kInt, true}},
+       loop_rule,
+       nullptr,
+       nullptr,
+       1},
+      {"scan",
+       OpClass::kPrimitive,
+       1,
+       kVariadic,
+       0,
+       kVariadic,
+       {{"states", AttrKind::kInt, true},
+        {"scanned", AttrKind::kInt, true},
+        {"input_axes", AttrKind::kInts},
+        {"output_axes", AttrKind::kInts},
+        {"input_reverse", AttrKind::kInts},
+        {"output_reverse", AttrKind::kInts}},
+       scan_rule,
+       nullptr,
+       nullptr,
+       1},
   };
   return rows;
 }

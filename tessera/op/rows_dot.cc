@@ -4,21 +4,27 @@
 namespace tessera::op {
 namespace {
 
-// dot(a, b): a is (batch..., M, K), b is (batch..., K, N), batches broadcast: (batch..., M, N). A rank-1 side is a row (a)
-// or a column (b) whose axis is dropped from the result. transpose_a, transpose_b: the last two axes of that side, of
-// rank 2 or more, are stored the other way round. `accumulate`: dtype of the result, if not the inputs'.
+// dot(a, b): a is (batch..., M, K), b is (batch..., K, N), batches broadcast: (batch..., M, N). A
+// rank-1 side is a row (a) or a column (b) whose axis is dropped from the result. transpose_a,
+// transpose_b: the last two axes of that side, of rank 2 or more, are stored the other way round.
+// `accumulate`: dtype of the result, if not the inputs'.
 Result<std::vector<Type>> dot_rule(const InferContext& c) {
   const Type &a = c.in(0), &b = c.in(1);
   const DType dtype = c.attrs.dtype("accumulate", a.dtype);
   if (!a.is_tensor() || !b.is_tensor()) return c.fail("needs tensors");
-  if (a.dtype != b.dtype && !c.attrs.has("accumulate")) return c.fail("types {} and {} differ", name_of(a.dtype), name_of(b.dtype));
+  if (a.dtype != b.dtype && !c.attrs.has("accumulate"))
+    return c.fail("types {} and {} differ", name_of(a.dtype), name_of(b.dtype));
   if (!a.ranked() || !b.ranked()) return std::vector<Type>{Type::unranked(dtype)};
-  if (a.rank() == 0 || b.rank() == 0) return c.fail("needs rank 1 or more, got {} and {}", a.str(), b.str());
+  if (a.rank() == 0 || b.rank() == 0)
+    return c.fail("needs rank 1 or more, got {} and {}", a.str(), b.str());
   const bool ta = c.attrs.i("transpose_a") != 0, tb = c.attrs.i("transpose_b") != 0;
-  if ((ta && a.rank() < 2) || (tb && b.rank() < 2)) return c.fail("cannot transpose {} and {}", a.str(), b.str());
-  const Expr k_a = a.dim(a.rank() - (ta ? 2 : 1)), k_b = b.dim(b.rank() == 1 ? 0 : b.rank() - (tb ? 1 : 2));
+  if ((ta && a.rank() < 2) || (tb && b.rank() < 2))
+    return c.fail("cannot transpose {} and {}", a.str(), b.str());
+  const Expr k_a = a.dim(a.rank() - (ta ? 2 : 1)),
+             k_b = b.dim(b.rank() == 1 ? 0 : b.rank() - (tb ? 1 : 2));
   if (k_a.is_constant() && k_b.is_constant() && !(k_a == k_b))
-    return c.fail("inner sizes differ: {} of {} and {} of {}", k_a.str(), a.str(), k_b.str(), b.str());
+    return c.fail("inner sizes differ: {} of {} and {} of {}", k_a.str(), a.str(), k_b.str(),
+                  b.str());
   const Shape batch_a(a.shape->begin(), a.shape->end() - std::min(a.rank(), 2));
   const Shape batch_b(b.shape->begin(), b.shape->end() - std::min(b.rank(), 2));
   TRY_ASSIGN(Shape shape, broadcast_shapes(batch_a, batch_b));
@@ -40,7 +46,8 @@ Result<std::vector<Type>> det_rule(const InferContext& c) {
   if (!x.ranked()) return std::vector<Type>{x};
   if (x.rank() < 2) return c.fail("needs matrices, got {}", x.str());
   const Expr rows = x.dim(x.rank() - 2), columns = x.dim(x.rank() - 1);
-  if (rows.is_constant() && columns.is_constant() && !(rows == columns)) return c.fail("needs square matrices, got {}", x.str());
+  if (rows.is_constant() && columns.is_constant() && !(rows == columns))
+    return c.fail("needs square matrices, got {}", x.str());
   return std::vector<Type>{Type::tensor(x.dtype, Shape(x.shape->begin(), x.shape->end() - 2))};
 }
 
@@ -48,9 +55,18 @@ Result<std::vector<Type>> det_rule(const InferContext& c) {
 
 std::span<const OpDef> dot_rows() {
   static const std::vector<OpDef> rows{
-      {"dot", OpClass::kPrimitive, 2, 2, 1, 1,
-       {{"accumulate", AttrKind::kDType}, {"transpose_a", AttrKind::kInt}, {"transpose_b", AttrKind::kInt}},
-       dot_rule, nullptr, dot_flops},
+      {"dot",
+       OpClass::kPrimitive,
+       2,
+       2,
+       1,
+       1,
+       {{"accumulate", AttrKind::kDType},
+        {"transpose_a", AttrKind::kInt},
+        {"transpose_b", AttrKind::kInt}},
+       dot_rule,
+       nullptr,
+       dot_flops},
       {"det", OpClass::kHost, 1, 1, 1, 1, {}, det_rule},
   };
   return rows;

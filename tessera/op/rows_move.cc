@@ -12,12 +12,14 @@ using enum OpClass;
 
 std::vector<Type> only(DType dtype, Shape shape) { return {Type::tensor(dtype, std::move(shape))}; }
 std::vector<Type> unranked(const Type& x) { return {Type::unranked(x.dtype)}; }
-Shape fresh_like(const InferContext& c, const Type& x) { return c.fresh_shape(static_cast<size_t>(x.rank())); }
+Shape fresh_like(const InferContext& c, const Type& x) {
+  return c.fresh_shape(static_cast<size_t>(x.rank()));
+}
 
 // ---- slice ----
 
-// A bound as an index from the front, before it is clamped; bounds at the ends of the integers mean the ends of the
-// axis. nullopt: its sign is not known.
+// A bound as an index from the front, before it is clamped; bounds at the ends of the integers mean
+// the ends of the axis. nullopt: its sign is not known.
 std::optional<Expr> from_front(const Expr& bound, const Expr& size) {
   constexpr int64_t kFar = INT32_MAX;
   const bool small = !size.is_constant() || *size.constant() <= kFar;
@@ -34,15 +36,18 @@ Expr clamp(const Expr& e, const Expr& low, const Expr& high) {
 }
 
 // The count of indices start, start + step, ... before `end`, clamped as Python clamps.
-std::optional<Expr> slice_count(const Expr& size, const Expr& start, const Expr& end, int64_t step) {
+std::optional<Expr> slice_count(const Expr& size, const Expr& start, const Expr& end,
+                                int64_t step) {
   const auto first = from_front(start, size), last = from_front(end, size);
   if (!first || !last) return std::nullopt;
   const Expr low = step > 0 ? Expr(0) : Expr(-1), high = step > 0 ? size : size - Expr(1);
   const Expr way = step > 0 ? Expr(1) : Expr(-1);
   if (non_negative(way * (*first - *last))) return Expr(0);
   const Expr length = way * (clamp(*last, low, high) - clamp(*first, low, high));
-  // Clamping keeps the order, so an ordered pair has no negative length; nor has what starts or ends at an end.
-  const bool ordered = non_negative(way * (*last - *first)) || clamp(*first, low, high) == (step > 0 ? low : high) ||
+  // Clamping keeps the order, so an ordered pair has no negative length; nor has what starts or
+  // ends at an end.
+  const bool ordered = non_negative(way * (*last - *first)) ||
+                       clamp(*first, low, high) == (step > 0 ? low : high) ||
                        clamp(*last, low, high) == (step > 0 ? high : low);
   return ceil_div(ordered ? length : max(length, 0), Expr(std::abs(step)));
 }
@@ -75,8 +80,10 @@ Result<std::optional<SliceAxes>> slice_axes(const InferContext& c, size_t count)
     if (!given) return std::optional<SliceAxes>();
     result.steps = *given;
   }
-  if (result.axes.size() != count || result.steps.size() != count || count > static_cast<size_t>(c.in(0).rank()))
-    return c.fail("{} starts, {} axes and {} steps for rank {}", count, result.axes.size(), result.steps.size(), c.in(0).rank());
+  if (result.axes.size() != count || result.steps.size() != count ||
+      count > static_cast<size_t>(c.in(0).rank()))
+    return c.fail("{} starts, {} axes and {} steps for rank {}", count, result.axes.size(),
+                  result.steps.size(), c.in(0).rank());
   for (int64_t step : result.steps)
     if (step == 0 || step == INT64_MIN) return c.fail("a step is {}", step);
   return std::optional(std::move(result));
@@ -89,7 +96,8 @@ Result<std::vector<Type>> slice_rule(const InferContext& c) {
   if (!x.ranked()) return unranked(x);
   const Contents *starts = c.content(1), *ends = c.content(2);
   size_t count = starts ? starts->size() : ends ? ends->size() : 0;
-  if (starts && ends && starts->size() != ends->size()) return c.fail("{} starts and {} ends", starts->size(), ends->size());
+  if (starts && ends && starts->size() != ends->size())
+    return c.fail("{} starts and {} ends", starts->size(), ends->size());
   if (!starts && !ends) {
     if (!c.in(1).is_static()) return only(x.dtype, fresh_like(c, x));
     count = static_cast<size_t>(element_count(c.in(1).dims()).value_or(0));
@@ -99,7 +107,8 @@ Result<std::vector<Type>> slice_rule(const InferContext& c) {
   Shape shape = *x.shape;
   for (size_t i = 0; i < count; ++i) {
     Expr& d = shape[static_cast<size_t>(known->axes[i])];
-    const auto size = starts && ends ? slice_count(d, (*starts)[i], (*ends)[i], known->steps[i]) : std::nullopt;
+    const auto size =
+        starts && ends ? slice_count(d, (*starts)[i], (*ends)[i], known->steps[i]) : std::nullopt;
     d = size ? *size : c.fresh();
   }
   return only(x.dtype, std::move(shape));
@@ -115,12 +124,14 @@ std::optional<Contents> slice_contents(const InferContext& c, const Type& output
   int64_t base = 0;
   for (size_t i = 0; i < starts->size(); ++i) {
     const size_t axis = static_cast<size_t>((*known)->axes[i]);
-    const int64_t step = (*known)->steps[i], start = (*starts)[i] < 0 ? (*starts)[i] + dims[axis] : (*starts)[i];
+    const int64_t step = (*known)->steps[i],
+                  start = (*starts)[i] < 0 ? (*starts)[i] + dims[axis] : (*starts)[i];
     base += strides[axis] * std::clamp<int64_t>(start, 0, step > 0 ? dims[axis] : dims[axis] - 1);
     strides[axis] *= step;
   }
   Contents result;
-  for (Index at(output.dims()); !at.done(); at.next()) result.push_back((*c.content(0))[static_cast<size_t>(base + at.dot(strides))]);
+  for (Index at(output.dims()); !at.done(); at.next())
+    result.push_back((*c.content(0))[static_cast<size_t>(base + at.dot(strides))]);
   return result;
 }
 
@@ -134,9 +145,11 @@ Result<std::vector<Type>> concat_rule(const InferContext& c) {
   const Type& first = c.in(0);
   for (size_t i = 0; i < c.size(); ++i) {
     if (!c.has(i) || !c.in(i).is_tensor()) return c.fail("input {} is not a tensor", i);
-    if (c.in(i).dtype != first.dtype) return c.fail("types {} and {} differ", name_of(first.dtype), name_of(c.in(i).dtype));
+    if (c.in(i).dtype != first.dtype)
+      return c.fail("types {} and {} differ", name_of(first.dtype), name_of(c.in(i).dtype));
   }
-  const auto ranked = std::find_if(c.inputs.begin(), c.inputs.end(), [](const Type* t) { return t->ranked(); });
+  const auto ranked =
+      std::find_if(c.inputs.begin(), c.inputs.end(), [](const Type* t) { return t->ranked(); });
   if (ranked == c.inputs.end()) return unranked(first);
   shape = *(*ranked)->shape;
   auto normal = normalize_axis(c.attrs.i("axis"), (*ranked)->rank());
@@ -150,7 +163,8 @@ Result<std::vector<Type>> concat_rule(const InferContext& c) {
       known = false;
       continue;
     }
-    if (x->rank() != static_cast<int>(shape.size())) return c.fail("{} and {} have different ranks", first.str(), x->str());
+    if (x->rank() != static_cast<int>(shape.size()))
+      return c.fail("{} and {} have different ranks", first.str(), x->str());
     for (int a = 0; a < x->rank(); ++a) {
       Expr& d = shape[static_cast<size_t>(a)];
       if (a == axis) {
@@ -179,7 +193,8 @@ std::optional<Contents> concat_contents(const InferContext& c, const Type& outpu
     if (!c.content(i) || !c.in(i).is_static()) return std::nullopt;
     const Dims own = c.in(i).dims();
     for (Index at(own); !at.done(); at.next())
-      result[static_cast<size_t>(base + at.dot(strides))] = (*c.content(i))[static_cast<size_t>(at.linear())];
+      result[static_cast<size_t>(base + at.dot(strides))] =
+          (*c.content(i))[static_cast<size_t>(at.linear())];
     base += own[static_cast<size_t>(*axis)] * strides[static_cast<size_t>(*axis)];
   }
   return result;
@@ -187,8 +202,8 @@ std::optional<Contents> concat_contents(const InferContext& c, const Type& outpu
 
 // ---- pad ----
 
-// pad(x, pads, value?, axes?): pads are all begins, then all ends, of the axes (all of them by default); negative ones
-// crop. mode: constant, reflect, edge, wrap.
+// pad(x, pads, value?, axes?): pads are all begins, then all ends, of the axes (all of them by
+// default); negative ones crop. mode: constant, reflect, edge, wrap.
 Result<std::vector<Type>> pad_rule(const InferContext& c) {
   const Type& x = c.in(0);
   if (!x.ranked()) return unranked(x);
@@ -201,24 +216,28 @@ Result<std::vector<Type>> pad_rule(const InferContext& c) {
   } else {
     for (int a = 0; a < x.rank(); ++a) axes.push_back(a);
   }
-  if (pads && pads->size() != 2 * axes.size()) return c.fail("{} pads for {} axes", pads->size(), axes.size());
+  if (pads && pads->size() != 2 * axes.size())
+    return c.fail("{} pads for {} axes", pads->size(), axes.size());
   Shape shape = *x.shape;
   for (size_t i = 0; i < axes.size(); ++i) {
     auto at = normalize_axis(axes[i], x.rank());
     if (!at) return error(std::move(at).error().at(c.op));
     Expr& d = shape[static_cast<size_t>(*at)];
     d = pads ? d + (*pads)[i] + (*pads)[axes.size() + i] : c.fresh();
-    if (d.is_constant() && *d.constant() < 0) return c.fail("axis {} of {} is cropped to {}", *at, x.str(), *d.constant());
+    if (d.is_constant() && *d.constant() < 0)
+      return c.fail("axis {} of {} is cropped to {}", *at, x.str(), *d.constant());
   }
   return only(x.dtype, std::move(shape));
 }
 
 // ---- gather ----
 
-// gather(x, indices; axis): the axis is replaced by the indices' axes; negative indices count from the end.
+// gather(x, indices; axis): the axis is replaced by the indices' axes; negative indices count from
+// the end.
 Result<std::vector<Type>> gather_rule(const InferContext& c) {
   const Type &x = c.in(0), &indices = c.in(1);
-  if (!is_int(indices.dtype)) return c.fail("indices are {}, need integers", name_of(indices.dtype));
+  if (!is_int(indices.dtype))
+    return c.fail("indices are {}, need integers", name_of(indices.dtype));
   if (!x.ranked() || !indices.ranked()) return unranked(x);
   auto axis = normalize_axis(c.attrs.i("axis"), x.rank());
   if (!axis) return error(std::move(axis).error().at(c.op));
@@ -244,7 +263,8 @@ std::optional<Contents> gather_contents(const InferContext& c, const Type& outpu
     for (int64_t index : *indices) {
       const int64_t at = index < 0 ? index + n : index;
       if (at < 0 || at >= n) return std::nullopt;
-      for (int64_t i = 0; i < inner; ++i) result.push_back((*c.content(0))[static_cast<size_t>((o * n + at) * inner + i)]);
+      for (int64_t i = 0; i < inner; ++i)
+        result.push_back((*c.content(0))[static_cast<size_t>((o * n + at) * inner + i)]);
     }
   return result;
 }
@@ -258,7 +278,8 @@ Result<std::vector<Type>> range_rule(const InferContext& c) {
   if (c.constants[0] && c.constants[1] && c.constants[2] && is_float(dtype)) {
     for (const Tensor* t : c.constants)
       if (t->count() != 1) return c.fail("needs scalars");
-    auto count = range_count(c.constants[0]->f64(0), c.constants[1]->f64(0), c.constants[2]->f64(0));
+    auto count =
+        range_count(c.constants[0]->f64(0), c.constants[1]->f64(0), c.constants[2]->f64(0));
     if (!count) return error(std::move(count).error().at(c.op));
     return only(dtype, {Expr(*count)});
   }
@@ -274,9 +295,12 @@ Result<std::vector<Type>> range_rule(const InferContext& c) {
 
 std::optional<Contents> range_contents(const InferContext& c, const Type& output) {
   const Contents *start = c.content(0), *delta = c.content(2);
-  if (!start || !delta || !output.is_static() || output.dims()[0] > static_cast<int64_t>(kMaxContents)) return std::nullopt;
+  if (!start || !delta || !output.is_static() ||
+      output.dims()[0] > static_cast<int64_t>(kMaxContents))
+    return std::nullopt;
   Contents result;
-  for (int64_t i = 0; i < output.dims()[0]; ++i) result.push_back((*start)[0] + Expr(i) * (*delta)[0]);
+  for (int64_t i = 0; i < output.dims()[0]; ++i)
+    result.push_back((*start)[0] + Expr(i) * (*delta)[0]);
   return result;
 }
 
@@ -284,14 +308,23 @@ std::optional<Contents> range_contents(const InferContext& c, const Type& output
 
 Result<int64_t> range_count(double start, double limit, double delta) {
   const double count = std::ceil((limit - start) / delta);
-  if (delta == 0 || !(std::abs(count) < 0x1p62)) return error(Code::kInvalidArgument, "no range from {} to {} by {}", start, limit, delta);
+  if (delta == 0 || !(std::abs(count) < 0x1p62))
+    return error(Code::kInvalidArgument, "no range from {} to {} by {}", start, limit, delta);
   return std::max<int64_t>(0, static_cast<int64_t>(count));
 }
 
 std::span<const OpDef> move_rows() {
   static const std::vector<OpDef> rows{
       {"slice", kPrimitive, 3, 5, 1, 1, {}, slice_rule, slice_contents},
-      {"concat", kPrimitive, 1, kVariadic, 1, 1, {{"axis", AttrKind::kInt, true}}, concat_rule, concat_contents},
+      {"concat",
+       kPrimitive,
+       1,
+       kVariadic,
+       1,
+       1,
+       {{"axis", AttrKind::kInt, true}},
+       concat_rule,
+       concat_contents},
       {"pad", kPrimitive, 2, 4, 1, 1, {{"mode", AttrKind::kString}}, pad_rule},
       {"gather", kPrimitive, 2, 2, 1, 1, {{"axis", AttrKind::kInt}}, gather_rule, gather_contents},
       {"range", kPrimitive, 3, 3, 1, 1, {}, range_rule, range_contents},

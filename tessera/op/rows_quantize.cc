@@ -6,8 +6,8 @@ namespace {
 
 using enum OpClass;
 
-// How many elements share a scale is told by the scale's shape: one element for all; one per index of `axis` (rank 1); one
-// per block of `block` along `axis` (as many axes as x).
+// How many elements share a scale is told by the scale's shape: one element for all; one per index
+// of `axis` (rank 1); one per block of `block` along `axis` (as many axes as x).
 Status check_scale(const InferContext& c, size_t i) {
   if (!c.has(i)) return {};
   const Type &x = c.in(0), &scale = c.in(i);
@@ -22,14 +22,17 @@ Status check_scale(const InferContext& c, size_t i) {
     const Expr& size = scale.dim(0);
     if (scale.rank() != 1) return c.fail("{} for input {} needs a block_size", scale.str(), i);
     if (size.is_constant() && x.dim(*axis).is_constant() && !(size == x.dim(*axis)))
-      return c.fail("input {} has {} elements for axis {} of size {}", i, size.str(), *axis, x.dim(*axis).str());
+      return c.fail("input {} has {} elements for axis {} of size {}", i, size.str(), *axis,
+                    x.dim(*axis).str());
     return {};
   }
-  if (scale.rank() != x.rank()) return c.fail("input {} is {}, need rank {}", i, scale.str(), x.rank());
+  if (scale.rank() != x.rank())
+    return c.fail("input {} is {}, need rank {}", i, scale.str(), x.rank());
   for (int a = 0; a < x.rank(); ++a) {
     const Expr want = a == *axis ? ceil_div(x.dim(a), Expr(block)) : x.dim(a);
     if (want.is_constant() && scale.dim(a).is_constant() && !(want == scale.dim(a)))
-      return c.fail("dim {} of input {} is {}, need {} ({} in blocks of {} along axis {})", a, i, scale.dim(a).str(), want.str(), x.str(), block, *axis);
+      return c.fail("dim {} of input {} is {}, need {} ({} in blocks of {} along axis {})", a, i,
+                    scale.dim(a).str(), want.str(), x.str(), block, *axis);
   }
   return {};
 }
@@ -43,27 +46,33 @@ Result<std::vector<Type>> convert_rule(const InferContext& c) {
   return std::vector<Type>{t};
 }
 
-// quantize(x, scale, zero_point?){to, axis, block, saturate, precision}: round(x / scale) + zero_point, limited to what `to`
-// holds (8-bit floats: only if saturate). The division is rounded to `precision`, the scale's type by default.
+// quantize(x, scale, zero_point?){to, axis, block, saturate, precision}: round(x / scale) +
+// zero_point, limited to what `to` holds (8-bit floats: only if saturate). The division is rounded
+// to `precision`, the scale's type by default.
 Result<std::vector<Type>> quantize_rule(const InferContext& c) {
   if (c.has(2) && c.in(2).is_tensor() && c.in(2).dtype != c.attrs.dtype("to"))
-    return c.fail("the zero point is {}, the output {}", name_of(c.in(2).dtype), name_of(c.attrs.dtype("to")));
+    return c.fail("the zero point is {}, the output {}", name_of(c.in(2).dtype),
+                  name_of(c.attrs.dtype("to")));
   const DType precision = c.attrs.dtype("precision", c.in(1).dtype), to = c.attrs.dtype("to");
-  if (precision != DType::kF16 && precision != DType::kBF16 && precision != DType::kF32 && precision != DType::kF64)
+  if (precision != DType::kF16 && precision != DType::kBF16 && precision != DType::kF32 &&
+      precision != DType::kF64)
     return c.fail("cannot divide in {}", name_of(precision));
-  if ((!is_int(to) && !is_float(to)) || bits_of(to) > 16) return c.fail("cannot quantise to {}", name_of(to));
+  if ((!is_int(to) && !is_float(to)) || bits_of(to) > 16)
+    return c.fail("cannot quantise to {}", name_of(to));
   return convert_rule(c);
 }
 
 // dequantize(x, scale, zero_point?){to, axis, block}: (x - zero_point) * scale
 Result<std::vector<Type>> dequantize_rule(const InferContext& c) {
   if (c.has(2) && c.in(2).is_tensor() && c.in(0).is_tensor() && c.in(2).dtype != c.in(0).dtype)
-    return c.fail("the zero point is {}, the input {}", name_of(c.in(2).dtype), name_of(c.in(0).dtype));
+    return c.fail("the zero point is {}, the input {}", name_of(c.in(2).dtype),
+                  name_of(c.in(0).dtype));
   return convert_rule(c);
 }
 
-// dot_integer(a, b, a_zero?, b_zero?): (a - a_zero) @ (b - b_zero) in i32. A zero point is one element, or one for each row
-// of a (column of b): rank 1, or a's (b's) rank with size 1 along the inner axis.
+// dot_integer(a, b, a_zero?, b_zero?): (a - a_zero) @ (b - b_zero) in i32. A zero point is one
+// element, or one for each row of a (column of b): rank 1, or a's (b's) rank with size 1 along the
+// inner axis.
 Result<std::vector<Type>> dot_integer_rule(const InferContext& c) {
   static const OpDef* dot = find("dot");
   Attrs attrs{{"accumulate", DType::kI32}};
@@ -75,12 +84,26 @@ Result<std::vector<Type>> dot_integer_rule(const InferContext& c) {
 
 std::span<const OpDef> quantize_rows() {
   static const std::vector<OpDef> rows{
-      {"quantize", kComposite, 2, 3, 1, 1,
-       {{"to", AttrKind::kDType, true}, {"axis", AttrKind::kInt}, {"block", AttrKind::kInt}, {"saturate", AttrKind::kInt},
+      {"quantize",
+       kComposite,
+       2,
+       3,
+       1,
+       1,
+       {{"to", AttrKind::kDType, true},
+        {"axis", AttrKind::kInt},
+        {"block", AttrKind::kInt},
+        {"saturate", AttrKind::kInt},
         {"precision", AttrKind::kDType}},
        quantize_rule},
-      {"dequantize", kComposite, 2, 3, 1, 1,
-       {{"to", AttrKind::kDType, true}, {"axis", AttrKind::kInt}, {"block", AttrKind::kInt}}, dequantize_rule},
+      {"dequantize",
+       kComposite,
+       2,
+       3,
+       1,
+       1,
+       {{"to", AttrKind::kDType, true}, {"axis", AttrKind::kInt}, {"block", AttrKind::kInt}},
+       dequantize_rule},
       {"dot_integer", kComposite, 2, 4, 1, 1, {}, dot_integer_rule},
   };
   return rows;

@@ -30,16 +30,22 @@ Result<std::vector<Type>> reduce_rule(const InferContext& c) {
 // Of a list, to one element.
 std::optional<Contents> reduce_contents(const InferContext& c, const Type& output) {
   const Contents* x = c.content(0);
-  if (!x || !c.in(0).ranked() || c.in(0).rank() != 1 || !output.is_static() || element_count(output.dims()).value_or(0) != 1) return std::nullopt;
+  if (!x || !c.in(0).ranked() || c.in(0).rank() != 1 || !output.is_static() ||
+      element_count(output.dims()).value_or(0) != 1)
+    return std::nullopt;
   const std::string kind = c.attrs.s("kind");
   if (kind == "prod") return Contents{element_count(*x)};
   if (x->empty() && kind != "sum") return std::nullopt;
   Expr total = kind == "sum" ? Expr(0) : x->front();
   for (const Expr& e : *x) {
-    if (kind == "sum") total = total + e;
-    else if (kind == "max") total = max(total, e);
-    else if (kind == "min") total = min(total, e);
-    else return std::nullopt;
+    if (kind == "sum")
+      total = total + e;
+    else if (kind == "max")
+      total = max(total, e);
+    else if (kind == "min")
+      total = min(total, e);
+    else
+      return std::nullopt;
   }
   return Contents{total};
 }
@@ -48,7 +54,15 @@ std::optional<Contents> reduce_contents(const InferContext& c, const Type& outpu
 
 std::span<const OpDef> reduce_rows() {
   static const std::vector<OpDef> rows{
-      {"reduce", OpClass::kPrimitive, 1, 2, 1, 1, {{"kind", AttrKind::kString, true}, {"keepdims", AttrKind::kInt}}, reduce_rule, reduce_contents},
+      {"reduce",
+       OpClass::kPrimitive,
+       1,
+       2,
+       1,
+       1,
+       {{"kind", AttrKind::kString, true}, {"keepdims", AttrKind::kInt}},
+       reduce_rule,
+       reduce_contents},
   };
   return rows;
 }

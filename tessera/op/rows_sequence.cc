@@ -10,13 +10,15 @@ using Types = Result<std::vector<Type>>;
 Result<Type> element_of(const InferContext& c, size_t i, TypeKind kind = TypeKind::kSequence) {
   const Type& t = c.in(i);
   if (t.kind != kind || !t.element)
-    return c.fail("input {} is {}, need {}", i, t.str(), kind == TypeKind::kSequence ? "a sequence" : "an optional");
+    return c.fail("input {} is {}, need {}", i, t.str(),
+                  kind == TypeKind::kSequence ? "a sequence" : "an optional");
   return *t.element;
 }
 
 // What a sequence of `a` holds after a `b` came in.
 Result<Type> admit(const InferContext& c, const Type& a, const Type& b) {
-  if (a.kind != b.kind || (a.is_tensor() && a.dtype != b.dtype)) return c.fail("a sequence of {} cannot hold {}", a.str(), b.str());
+  if (a.kind != b.kind || (a.is_tensor() && a.dtype != b.dtype))
+    return c.fail("a sequence of {} cannot hold {}", a.str(), b.str());
   return join_types(c, a, b);
 }
 
@@ -32,7 +34,9 @@ Types construct_rule(const InferContext& c) {
   for (size_t i = 0; i < c.size(); ++i)
     if (!c.has(i)) return c.fail("input {} is missing", i);
   Type element = c.in(0);
-  for (size_t i = 1; i < c.size(); ++i) { TRY_ASSIGN(element, admit(c, element, c.in(i))); }
+  for (size_t i = 1; i < c.size(); ++i) {
+    TRY_ASSIGN(element, admit(c, element, c.in(i)));
+  }
   return std::vector<Type>{Type::sequence(std::move(element))};
 }
 
@@ -85,12 +89,13 @@ Types concat_rule(const InferContext& c) {
   return std::vector<Type>{std::move(out)};
 }
 
-// sequence_split(x, sizes?){axis, keepdims}: sizes is one size for all parts (the last may be smaller) or a list; absent:
-// parts of size 1, without the axis if keepdims is 0.
+// sequence_split(x, sizes?){axis, keepdims}: sizes is one size for all parts (the last may be
+// smaller) or a list; absent: parts of size 1, without the axis if keepdims is 0.
 Types split_rule(const InferContext& c) {
   const Type& x = c.in(0);
   if (!x.is_tensor()) return c.fail("needs a tensor, got {}", x.str());
-  if (c.has(1) && (!c.in(1).is_tensor() || !is_int(c.in(1).dtype) || (c.in(1).ranked() && c.in(1).rank() > 1)))
+  if (c.has(1) &&
+      (!c.in(1).is_tensor() || !is_int(c.in(1).dtype) || (c.in(1).ranked() && c.in(1).rank() > 1)))
     return c.fail("the sizes are {}, need one integer or a list", c.in(1).str());
   if (!x.ranked()) return std::vector<Type>{Type::sequence(x)};
   auto axis = normalize_axis(c.attrs.i("axis"), x.rank());
@@ -105,15 +110,17 @@ Types split_rule(const InferContext& c) {
   return std::vector<Type>{Type::sequence(std::move(part))};
 }
 
-// sequence_map(s, x..., captures...){mapped} { body(item, x or its item..., captures...) -> (result...) }: `mapped` inputs, of
-// which sequences are taken apart; each result becomes a sequence.
+// sequence_map(s, x..., captures...){mapped} { body(item, x or its item..., captures...) ->
+// (result...) }: `mapped` inputs, of which sequences are taken apart; each result becomes a
+// sequence.
 Types map_rule(const InferContext& c) {
   if (!c.has(0)) return c.fail("input 0 is missing");
   TRY(element_of(c, 0));
   const int64_t mapped = c.attrs.i("mapped");
   for (size_t i = 1; i < c.size(); ++i)
     if (!c.has(i)) return c.fail("input {} is missing", i);
-  if (mapped < 1 || mapped > static_cast<int64_t>(c.size())) return c.fail("maps over {} of {} inputs", mapped, c.size());
+  if (mapped < 1 || mapped > static_cast<int64_t>(c.size()))
+    return c.fail("maps over {} of {} inputs", mapped, c.size());
   std::vector<Type> types;
   for (const Type& t : c.bodies[0]) types.push_back(Type::sequence(open_sizes(c, t)));
   return types;
@@ -147,9 +154,33 @@ std::span<const OpDef> sequence_rows() {
       {"sequence_insert", kHost, 2, 3, 1, 1, {}, insert_rule},
       {"sequence_erase", kHost, 1, 2, 1, 1, {}, erase_rule},
       {"sequence_length", kHost, 1, 1, 1, 1, {}, length_rule},
-      {"sequence_concat", kHost, 1, 1, 1, 1, {{"axis", AttrKind::kInt, true}, {"new_axis", AttrKind::kInt}}, concat_rule},
-      {"sequence_split", kHost, 1, 2, 1, 1, {{"axis", AttrKind::kInt}, {"keepdims", AttrKind::kInt}}, split_rule},
-      {"sequence_map", kHost, 1, kVariadic, 1, kVariadic, {{"mapped", AttrKind::kInt, true}}, map_rule, nullptr, nullptr, 1},
+      {"sequence_concat",
+       kHost,
+       1,
+       1,
+       1,
+       1,
+       {{"axis", AttrKind::kInt, true}, {"new_axis", AttrKind::kInt}},
+       concat_rule},
+      {"sequence_split",
+       kHost,
+       1,
+       2,
+       1,
+       1,
+       {{"axis", AttrKind::kInt}, {"keepdims", AttrKind::kInt}},
+       split_rule},
+      {"sequence_map",
+       kHost,
+       1,
+       kVariadic,
+       1,
+       kVariadic,
+       {{"mapped", AttrKind::kInt, true}},
+       map_rule,
+       nullptr,
+       nullptr,
+       1},
       {"optional", kHost, 0, 1, 1, 1, {{"type", AttrKind::kType}}, optional_rule},
       {"optional_has", kHost, 0, 1, 1, 1, {}, has_rule},
       {"optional_get", kHost, 1, 1, 1, 1, {}, get_rule},

@@ -15,7 +15,8 @@ Result<std::vector<Type>> reshape_rule(const InferContext& c) {
   const Contents* shape = c.content(1);
   if (!shape) {
     if (target.ranked() && target.rank() == 1 && target.dim(0).is_constant())
-      return std::vector<Type>{Type::tensor(x.dtype, c.fresh_shape(static_cast<size_t>(*target.dim(0).constant())))};
+      return std::vector<Type>{
+          Type::tensor(x.dtype, c.fresh_shape(static_cast<size_t>(*target.dim(0).constant())))};
     return std::vector<Type>{Type::unranked(x.dtype)};
   }
   Shape out;
@@ -27,7 +28,8 @@ Result<std::vector<Type>> reshape_rule(const InferContext& c) {
       open = static_cast<int>(i);
       d = Expr(1);
     } else if (d.constant() == 0 && c.attrs.i("zero_is_zero") == 0) {
-      if (x.ranked() && static_cast<int>(i) >= x.rank()) return c.fail("size {} is 0, but the input has rank {}", i, x.rank());
+      if (x.ranked() && static_cast<int>(i) >= x.rank())
+        return c.fail("size {} is 0, but the input has rank {}", i, x.rank());
       d = x.ranked() ? x.dim(static_cast<int>(i)) : c.fresh();
     } else if (d.is_constant() && *d.constant() < 0) {
       return c.fail("size {} is {}", i, *d.constant());
@@ -40,12 +42,15 @@ Result<std::vector<Type>> reshape_rule(const InferContext& c) {
   }
   const Expr total = element_count(*x.shape), known = element_count(out);
   if (open >= 0) {
-    if (known.constant() == 0) return c.fail("-1 is ambiguous beside a size of 0 in {}", to_string(*shape));
+    if (known.constant() == 0)
+      return c.fail("-1 is ambiguous beside a size of 0 in {}", to_string(*shape));
     if (total.is_constant() && known.is_constant() && *total.constant() % *known.constant() != 0)
-      return c.fail("{} elements of {} do not divide by {}", *total.constant(), x.str(), *known.constant());
+      return c.fail("{} elements of {} do not divide by {}", *total.constant(), x.str(),
+                    *known.constant());
     out[static_cast<size_t>(open)] = floor_div(total, known);
   } else if (total.is_constant() && known.is_constant() && !(total == known)) {
-    return c.fail("{} has {} elements, the shape {} has {}", x.str(), *total.constant(), to_string(*shape), *known.constant());
+    return c.fail("{} has {} elements, the shape {} has {}", x.str(), *total.constant(),
+                  to_string(*shape), *known.constant());
   }
   return std::vector<Type>{Type::tensor(x.dtype, std::move(out))};
 }
@@ -69,7 +74,8 @@ Result<std::vector<Type>> unsqueeze_rule(const InferContext& c) {
   if (!x.ranked() || !count) return std::vector<Type>{Type::unranked(x.dtype)};
   const int rank = x.rank() + static_cast<int>(*count);
   const auto given = c.ints(1);
-  if (!given) return std::vector<Type>{Type::tensor(x.dtype, c.fresh_shape(static_cast<size_t>(rank)))};
+  if (!given)
+    return std::vector<Type>{Type::tensor(x.dtype, c.fresh_shape(static_cast<size_t>(rank)))};
   std::vector<bool> added(static_cast<size_t>(rank));
   for (int64_t axis : *given) {
     auto at = normalize_axis(axis, rank);
@@ -97,7 +103,8 @@ Result<std::vector<Type>> squeeze_rule(const InferContext& c) {
     for (int64_t axis : *given) {
       auto at = normalize_axis(axis, x.rank());
       if (!at) return error(std::move(at).error().at(c.op));
-      if (x.dim(*at).is_constant() && x.dim(*at).constant() != 1) return c.fail("axis {} of {} is not 1", *at, x.str());
+      if (x.dim(*at).is_constant() && x.dim(*at).constant() != 1)
+        return c.fail("axis {} of {} is not 1", *at, x.str());
       dropped[static_cast<size_t>(*at)] = true;
     }
   } else {
@@ -118,10 +125,12 @@ Result<std::vector<Type>> broadcast_to_rule(const InferContext& c) {
   if (!target) {
     const auto count = count_of(c, 1);
     if (!x.ranked() || !count) return std::vector<Type>{Type::unranked(x.dtype)};
-    return std::vector<Type>{Type::tensor(x.dtype, c.fresh_shape(std::max(*count, static_cast<size_t>(x.rank()))))};
+    return std::vector<Type>{
+        Type::tensor(x.dtype, c.fresh_shape(std::max(*count, static_cast<size_t>(x.rank()))))};
   }
   for (const Expr& d : *target)
-    if (d.is_constant() && *d.constant() < 0) return c.fail("the shape {} has a negative size", to_string(*target));
+    if (d.is_constant() && *d.constant() < 0)
+      return c.fail("the shape {} has a negative size", to_string(*target));
   if (!x.ranked()) return std::vector<Type>{Type::unranked(x.dtype)};
   auto shape = broadcast_shapes(*x.shape, *target);
   if (!shape) return error(std::move(shape).error().at(c.op));
@@ -133,7 +142,8 @@ std::optional<Contents> broadcast_to_contents(const InferContext& c, const Type&
   if (!count || *count > static_cast<int64_t>(kMaxContents)) return std::nullopt;
   const Dims strides = broadcast_strides(c.in(0).dims(), output.dims());
   Contents result;
-  for (Index at(output.dims()); !at.done(); at.next()) result.push_back((*c.content(0))[static_cast<size_t>(at.dot(strides))]);
+  for (Index at(output.dims()); !at.done(); at.next())
+    result.push_back((*c.content(0))[static_cast<size_t>(at.dot(strides))]);
   return result;
 }
 
@@ -141,11 +151,13 @@ Result<std::vector<Type>> transpose_rule(const InferContext& c) {
   const Type& x = c.in(0);
   if (!x.ranked()) return std::vector<Type>{x};
   Ints perm = c.attrs.ints("perm");
-  if (perm.size() != static_cast<size_t>(x.rank())) return c.fail("perm has {} axes, the input rank {}", perm.size(), x.rank());
+  if (perm.size() != static_cast<size_t>(x.rank()))
+    return c.fail("perm has {} axes, the input rank {}", perm.size(), x.rank());
   std::vector<bool> seen(perm.size());
   Shape shape;
   for (int64_t p : perm) {
-    if (p < 0 || p >= x.rank() || seen[static_cast<size_t>(p)]) return c.fail("perm is not a permutation: {}", to_string(Dims(perm)));
+    if (p < 0 || p >= x.rank() || seen[static_cast<size_t>(p)])
+      return c.fail("perm is not a permutation: {}", to_string(Dims(perm)));
     seen[static_cast<size_t>(p)] = true;
     shape.push_back(x.dim(static_cast<int>(p)));
   }
@@ -158,7 +170,8 @@ std::optional<Contents> transpose_contents(const InferContext& c, const Type& ou
   Dims strides;
   for (int64_t p : c.attrs.ints("perm")) strides.push_back(own[static_cast<size_t>(p)]);
   Contents result;
-  for (Index at(output.dims()); !at.done(); at.next()) result.push_back((*c.content(0))[static_cast<size_t>(at.dot(strides))]);
+  for (Index at(output.dims()); !at.done(); at.next())
+    result.push_back((*c.content(0))[static_cast<size_t>(at.dot(strides))]);
   return result;
 }
 
@@ -176,8 +189,24 @@ std::optional<Contents> shape_of_contents(const InferContext& c, const Type&) {
 std::span<const OpDef> shape_rows() {
   static const std::vector<OpDef> rows{
       {"identity", kPrimitive, 1, 1, 1, 1, {}, same_as_input, same_contents},
-      {"reshape", kPrimitive, 2, 2, 1, 1, {{"zero_is_zero", AttrKind::kInt}}, reshape_rule, same_contents},
-      {"transpose", kPrimitive, 1, 1, 1, 1, {{"perm", AttrKind::kInts, true}}, transpose_rule, transpose_contents},
+      {"reshape",
+       kPrimitive,
+       2,
+       2,
+       1,
+       1,
+       {{"zero_is_zero", AttrKind::kInt}},
+       reshape_rule,
+       same_contents},
+      {"transpose",
+       kPrimitive,
+       1,
+       1,
+       1,
+       1,
+       {{"perm", AttrKind::kInts, true}},
+       transpose_rule,
+       transpose_contents},
       {"unsqueeze", kPrimitive, 2, 2, 1, 1, {}, unsqueeze_rule, same_contents},
       {"squeeze", kPrimitive, 1, 2, 1, 1, {}, squeeze_rule, same_contents},
       {"broadcast_to", kPrimitive, 2, 2, 1, 1, {}, broadcast_to_rule, broadcast_to_contents},

@@ -11,7 +11,8 @@ using Types = Result<std::vector<Type>>;
 
 Status check_strings(const InferContext& c) {
   for (size_t i = 0; i < c.size(); ++i)
-    if (!c.in(i).is_tensor() || c.in(i).dtype != DType::kString) return c.fail("input {} is {}, need strings", i, c.in(i).str());
+    if (!c.in(i).is_tensor() || c.in(i).dtype != DType::kString)
+      return c.fail("input {} is {}, need strings", i, c.in(i).str());
   return {};
 }
 
@@ -21,8 +22,8 @@ Types concat_rule(const InferContext& c) {
   return broadcast_same_dtype(c);
 }
 
-// string_split(x){delimiter, maxsplit} -> parts, count of parts: parts has a further axis, padded with "". No delimiter: runs
-// of white space. maxsplit -1: no limit.
+// string_split(x){delimiter, maxsplit} -> parts, count of parts: parts has a further axis, padded
+// with "". No delimiter: runs of white space. maxsplit -1: no limit.
 Types split_rule(const InferContext& c) {
   TRY(check_strings(c));
   Type parts = c.in(0), counts = c.in(0);
@@ -31,15 +32,17 @@ Types split_rule(const InferContext& c) {
   return std::vector<Type>{std::move(parts), std::move(counts)};
 }
 
-// string_normalize(x){case, case_sensitive, stopwords}: [C] or [1,C] without the stop words, in "lower", "upper" or the
-// case it has ("none"); one empty string if nothing is left.
+// string_normalize(x){case, case_sensitive, stopwords}: [C] or [1,C] without the stop words, in
+// "lower", "upper" or the case it has ("none"); one empty string if nothing is left.
 Types normalize_rule(const InferContext& c) {
   TRY(check_strings(c));
   const std::string mode = c.attrs.s("case", "none");
-  if (mode != "none" && mode != "lower" && mode != "upper") return c.fail("unknown change of case '{}'", mode);
+  if (mode != "none" && mode != "lower" && mode != "upper")
+    return c.fail("unknown change of case '{}'", mode);
   Type t = c.in(0);
   if (!t.ranked()) return std::vector<Type>{t};
-  if (t.rank() < 1 || t.rank() > 2 || (t.rank() == 2 && t.dim(0).is_constant() && *t.dim(0).constant() != 1))
+  if (t.rank() < 1 || t.rank() > 2 ||
+      (t.rank() == 2 && t.dim(0).is_constant() && *t.dim(0).constant() != 1))
     return c.fail("needs shape [C] or [1,C], got {}", t.str());
   t.shape->back() = c.fresh();
   return std::vector<Type>{t};
@@ -53,16 +56,20 @@ Types match_rule(const InferContext& c) {
   return std::vector<Type>{t};
 }
 
-// tfidf(x){mode, min_length, max_length, max_skip, starts, indices, weights, ints | strings}: how often each n-gram of the pool
-// occurs in a row of x ("tf"), weighted ("tfidf"), or its weight if it occurs ("idf"). The pool holds n-grams of
-// length 1, 2, ... one after the other; those of length n begin at starts[n-1]. indices: where each goes in the output.
+// tfidf(x){mode, min_length, max_length, max_skip, starts, indices, weights, ints | strings}: how
+// often each n-gram of the pool occurs in a row of x ("tf"), weighted ("tfidf"), or its weight if
+// it occurs ("idf"). The pool holds n-grams of length 1, 2, ... one after the other; those of
+// length n begin at starts[n-1]. indices: where each goes in the output.
 Types tfidf_rule(const InferContext& c) {
   const Type& x = c.in(0);
-  if (!x.is_tensor() || (!is_int(x.dtype) && x.dtype != DType::kString)) return c.fail("needs integers or strings, got {}", x.str());
+  if (!x.is_tensor() || (!is_int(x.dtype) && x.dtype != DType::kString))
+    return c.fail("needs integers or strings, got {}", x.str());
   const bool strings = c.attrs.has("strings");
   if (strings == c.attrs.has("ints")) return c.fail("needs a pool of integers or one of strings");
-  if (strings != (x.dtype == DType::kString)) return c.fail("the pool does not hold what the input does: {}", x.str());
-  const int64_t pool = static_cast<int64_t>(strings ? c.attrs.strings("strings").size() : c.attrs.ints("ints").size());
+  if (strings != (x.dtype == DType::kString))
+    return c.fail("the pool does not hold what the input does: {}", x.str());
+  const int64_t pool = static_cast<int64_t>(strings ? c.attrs.strings("strings").size()
+                                                    : c.attrs.ints("ints").size());
   const Ints starts = c.attrs.ints("starts"), indices = c.attrs.ints("indices");
   int64_t grams = 0;
   for (size_t n = 0; n < starts.size(); ++n) {
@@ -72,13 +79,16 @@ Types tfidf_rule(const InferContext& c) {
       return c.fail("{}-grams at {} to {} do not fit a pool of {}", length, begin, end, pool);
     grams += (end - begin) / length;
   }
-  if (grams != static_cast<int64_t>(indices.size())) return c.fail("{} n-grams, {} indices", grams, indices.size());
+  if (grams != static_cast<int64_t>(indices.size()))
+    return c.fail("{} n-grams, {} indices", grams, indices.size());
   if (c.attrs.has("weights") && c.attrs.floats("weights").size() != indices.size())
     return c.fail("{} n-grams, {} weights", indices.size(), c.attrs.floats("weights").size());
   const std::string mode = c.attrs.s("mode");
   if (mode != "tf" && mode != "idf" && mode != "tfidf") return c.fail("unknown mode '{}'", mode);
-  if (c.attrs.i("min_length") < 1 || c.attrs.i("max_length") < c.attrs.i("min_length") || c.attrs.i("max_skip") < 0)
-    return c.fail("lengths {} to {} with {} skips", c.attrs.i("min_length"), c.attrs.i("max_length"), c.attrs.i("max_skip"));
+  if (c.attrs.i("min_length") < 1 || c.attrs.i("max_length") < c.attrs.i("min_length") ||
+      c.attrs.i("max_skip") < 0)
+    return c.fail("lengths {} to {} with {} skips", c.attrs.i("min_length"),
+                  c.attrs.i("max_length"), c.attrs.i("max_skip"));
   int64_t size = 0;
   for (int64_t index : indices) {
     if (index < 0 || index >= int64_t{1} << 40) return c.fail("index {} is out of range", index);
@@ -96,14 +106,40 @@ Types tfidf_rule(const InferContext& c) {
 std::span<const OpDef> string_rows() {
   static const std::vector<OpDef> rows{
       {"string_concat", kHost, 2, 2, 1, 1, {}, concat_rule},
-      {"string_split", kHost, 1, 1, 1, 2, {{"delimiter", AttrKind::kString}, {"maxsplit", AttrKind::kInt}}, split_rule},
-      {"string_normalize", kHost, 1, 1, 1, 1,
-       {{"case", AttrKind::kString}, {"case_sensitive", AttrKind::kInt}, {"stopwords", AttrKind::kStrings}}, normalize_rule},
+      {"string_split",
+       kHost,
+       1,
+       1,
+       1,
+       2,
+       {{"delimiter", AttrKind::kString}, {"maxsplit", AttrKind::kInt}},
+       split_rule},
+      {"string_normalize",
+       kHost,
+       1,
+       1,
+       1,
+       1,
+       {{"case", AttrKind::kString},
+        {"case_sensitive", AttrKind::kInt},
+        {"stopwords", AttrKind::kStrings}},
+       normalize_rule},
       {"regex_full_match", kHost, 1, 1, 1, 1, {{"pattern", AttrKind::kString, true}}, match_rule},
-      {"tfidf", kHost, 1, 1, 1, 1,
-       {{"mode", AttrKind::kString, true}, {"min_length", AttrKind::kInt, true}, {"max_length", AttrKind::kInt, true},
-        {"max_skip", AttrKind::kInt, true}, {"starts", AttrKind::kInts, true}, {"indices", AttrKind::kInts, true},
-        {"weights", AttrKind::kFloats}, {"ints", AttrKind::kInts}, {"strings", AttrKind::kStrings}},
+      {"tfidf",
+       kHost,
+       1,
+       1,
+       1,
+       1,
+       {{"mode", AttrKind::kString, true},
+        {"min_length", AttrKind::kInt, true},
+        {"max_length", AttrKind::kInt, true},
+        {"max_skip", AttrKind::kInt, true},
+        {"starts", AttrKind::kInts, true},
+        {"indices", AttrKind::kInts, true},
+        {"weights", AttrKind::kFloats},
+        {"ints", AttrKind::kInts},
+        {"strings", AttrKind::kStrings}},
        tfidf_rule},
   };
   return rows;

@@ -34,8 +34,8 @@ Result<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
     const Expr y = i < b.size() ? b[b.size() - 1 - i] : Expr(1);
     const auto cx = x.constant(), cy = y.constant();
     if (cx && cy && *cx != *cy && *cx != 1 && *cy != 1)
-      return error(Code::kInvalidArgument, "shapes {} and {} do not broadcast: sizes {} and {}", to_string(a),
-                   to_string(b), *cx, *cy);
+      return error(Code::kInvalidArgument, "shapes {} and {} do not broadcast: sizes {} and {}",
+                   to_string(a), to_string(b), *cx, *cy);
     result[result.size() - 1 - i] = broadcast(x, y);
   }
   return result;
@@ -56,7 +56,8 @@ Result<std::optional<Shape>> broadcast_shapes(const InferContext& context) {
 
 Result<int> normalize_axis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank)
-    return error(Code::kOutOfRange, "axis {} is outside [-{}, {}) of a tensor of rank {}", axis, rank, rank, rank);
+    return error(Code::kOutOfRange, "axis {} is outside [-{}, {}) of a tensor of rank {}", axis,
+                 rank, rank, rank);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -73,9 +74,10 @@ Result<std::vector<int>> normalize_axes(std::span<const int64_t> axes, int rank)
   return result;
 }
 
-Expr window_size(const Expr& size, int64_t pad_begin, int64_t pad_end, const Expr& kernel, int64_t stride,
-                 int64_t dilation, bool ceil_mode) {
-  const Expr free = size + Expr(pad_begin) + Expr(pad_end) - Expr(dilation) * (kernel - Expr(1)) - Expr(1);
+Expr window_size(const Expr& size, int64_t pad_begin, int64_t pad_end, const Expr& kernel,
+                 int64_t stride, int64_t dilation, bool ceil_mode) {
+  const Expr free =
+      size + Expr(pad_begin) + Expr(pad_end) - Expr(dilation) * (kernel - Expr(1)) - Expr(1);
   if (!ceil_mode) return floor_div(free, Expr(stride)) + Expr(1);
   // A last window must start inside the input or its left padding.
   const Expr windows = ceil_div(free, Expr(stride)) + Expr(1);
@@ -88,7 +90,8 @@ Type join_types(const InferContext& c, const Type& a, const Type& b) {
   if (a.kind != b.kind) return a.kind == TypeKind::kOptional ? a : b;
   if (!a.is_tensor()) {
     Type t = a;
-    if (a.element && b.element) t.element = std::make_shared<const Type>(join_types(c, *a.element, *b.element));
+    if (a.element && b.element)
+      t.element = std::make_shared<const Type>(join_types(c, *a.element, *b.element));
     return t;
   }
   if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return Type::unranked(a.dtype);
@@ -105,7 +108,8 @@ Type open_sizes(const InferContext& c, Type t) {
   return t;
 }
 
-std::optional<Contents> elementwise_contents(const InferContext& c, const Type& output, ElementFn fn) {
+std::optional<Contents> elementwise_contents(const InferContext& c, const Type& output,
+                                             ElementFn fn) {
   if (!output.is_static()) return std::nullopt;
   const Dims dims = output.dims();
   const auto count = element_count(dims);
@@ -118,17 +122,21 @@ std::optional<Contents> elementwise_contents(const InferContext& c, const Type& 
   Contents result;
   std::vector<Expr> operands(c.size());
   for (Index at(dims); !at.done(); at.next()) {
-    for (size_t i = 0; i < c.size(); ++i) operands[i] = (*c.content(i))[static_cast<size_t>(at.dot(strides[i]))];
+    for (size_t i = 0; i < c.size(); ++i)
+      operands[i] = (*c.content(i))[static_cast<size_t>(at.dot(strides[i]))];
     std::optional<Expr> value = fn(operands);
     if (!value) return std::nullopt;
     // Beyond this, a float may round.
-    if (is_float(output.dtype) && value->is_constant() && std::abs(*value->constant()) > (1 << 24)) return std::nullopt;
+    if (is_float(output.dtype) && value->is_constant() && std::abs(*value->constant()) > (1 << 24))
+      return std::nullopt;
     result.push_back(*std::move(value));
   }
   return result;
 }
 
-Result<std::vector<Type>> same_as_input(const InferContext& context) { return std::vector<Type>{context.in(0)}; }
+Result<std::vector<Type>> same_as_input(const InferContext& context) {
+  return std::vector<Type>{context.in(0)};
+}
 
 Result<std::vector<Type>> broadcast_same_dtype(const InferContext& context) {
   TRY_ASSIGN(auto shape, broadcast_shapes(context));

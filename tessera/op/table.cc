@@ -8,27 +8,10 @@ namespace {
 
 // The visible list of families.
 constexpr auto kFamilies = std::array{
-    elementwise_rows,
-    shape_rows,
-    move_rows,
-    index_rows,
-    rnn_rows,
-    attention_rows,
-    reduce_rows,
-    dot_rows,
-    control_rows,
-    quantize_rows,
-    sequence_rows,
-    ml_rows,
-    random_rows,
-    signal_rows,
-    string_rows,
-    activation_rows,
-    norm_rows,
-    conv_rows,
-    pool_rows,
-    batch_norm_rows,
-    image_rows,
+    elementwise_rows, shape_rows,      move_rows,    index_rows,      rnn_rows,      attention_rows,
+    reduce_rows,      dot_rows,        control_rows, quantize_rows,   sequence_rows, ml_rows,
+    random_rows,      signal_rows,     string_rows,  activation_rows, norm_rows,     conv_rows,
+    pool_rows,        batch_norm_rows, image_rows,
 };
 
 std::vector<const OpDef*> sorted_rows() {
@@ -47,14 +30,18 @@ const std::vector<const OpDef*>& rows() {
 }  // namespace
 
 Status check_kinds(const OpDef& op, std::span<const Type* const> inputs) {
-  const bool any = op.bodies > 0 || op.name == "identity" || op.name.starts_with("sequence_") || op.name.starts_with("optional");
+  const bool any = op.bodies > 0 || op.name == "identity" || op.name.starts_with("sequence_") ||
+                   op.name.starts_with("optional");
   for (size_t i = 0; i < inputs.size() && !any; ++i)
-    if (inputs[i] && !inputs[i]->is_tensor()) return error(Code::kInvalidArgument, "{}: input {} is {}, need a tensor", op.name, i, inputs[i]->str());
+    if (inputs[i] && !inputs[i]->is_tensor())
+      return error(Code::kInvalidArgument, "{}: input {} is {}, need a tensor", op.name, i,
+                   inputs[i]->str());
   return {};
 }
 
 const OpDef* find(std::string_view name) {
-  auto at = std::lower_bound(rows().begin(), rows().end(), name, [](auto* row, std::string_view n) { return row->name < n; });
+  auto at = std::lower_bound(rows().begin(), rows().end(), name,
+                             [](auto* row, std::string_view n) { return row->name < n; });
   return at != rows().end() && (*at)->name == name ? *at : nullptr;
 }
 

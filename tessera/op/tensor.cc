@@ -26,14 +26,17 @@ Result<Tensor> Tensor::make(DType dtype, Dims dims) {
   }
   const int64_t bytes = packed_bytes(dtype, count);
   if (bytes < 0 || bytes > int64_t{1} << 62)
-    return error(Code::kOutOfRange, "a tensor of {} {} is beyond any memory", to_string(t.dims_), name_of(dtype));
+    return error(Code::kOutOfRange, "a tensor of {} {} is beyond any memory", to_string(t.dims_),
+                 name_of(dtype));
   // calloc: large blocks come zeroed from the system without being touched.
   void* raw = std::calloc(static_cast<size_t>(bytes) + kAlignment, 1);
   if (!raw)
-    return error(Code::kResourceExhausted, "no memory for {} ({} {})", to_string(Bytes(bytes)), to_string(t.dims_), name_of(dtype));
+    return error(Code::kResourceExhausted, "no memory for {} ({} {})", to_string(Bytes(bytes)),
+                 to_string(t.dims_), name_of(dtype));
   const auto address = reinterpret_cast<uintptr_t>(raw);
   t.data_ = reinterpret_cast<std::byte*>((address + kAlignment - 1) / kAlignment * kAlignment);
-  t.keep_ = std::shared_ptr<const void>(raw, [](const void* p) { std::free(const_cast<void*>(p)); });
+  t.keep_ =
+      std::shared_ptr<const void>(raw, [](const void* p) { std::free(const_cast<void*>(p)); });
   return t;
 }
 
@@ -50,7 +53,8 @@ Tensor Tensor::borrow(DType dtype, Dims dims, const void* data, std::shared_ptr<
 Result<Tensor> Tensor::strings(Dims dims, std::vector<std::string> values) {
   TRY_ASSIGN(int64_t count, element_count(dims));
   if (static_cast<size_t>(count) != values.size())
-    return error(Code::kInvalidArgument, "{} strings for a tensor of {}", values.size(), to_string(dims));
+    return error(Code::kInvalidArgument, "{} strings for a tensor of {}", values.size(),
+                 to_string(dims));
   TRY_ASSIGN(Tensor t, make(DType::kString, std::move(dims)));
   *t.strings_ = std::move(values);
   return t;
@@ -110,7 +114,8 @@ Type Value::type() const {
   Type type;
   type.kind = TypeKind::kMap;
   type.dtype = map.keys.dtype();
-  type.element = std::make_shared<const Type>(map.values.empty() ? Type::unranked(DType::kF32) : map.values[0].type());
+  type.element = std::make_shared<const Type>(map.values.empty() ? Type::unranked(DType::kF32)
+                                                                 : map.values[0].type());
   return type;
 }
 

@@ -1,4 +1,5 @@
-// Values on the host: what constants are, what the reference interpreter computes on, what users hand in.
+// Values on the host: what constants are, what the reference interpreter computes on, what users
+// hand in.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +16,16 @@
 
 namespace tessera::op {
 
-// A dense row-major tensor that shares its storage: copies are cheap, writers own a fresh one from make().
-// Sub-byte types are packed, lowest bits first. Strings live in a vector of their own.
+// A dense row-major tensor that shares its storage: copies are cheap, writers own a fresh one from
+// make(). Sub-byte types are packed, lowest bits first. Strings live in a vector of their own.
 class Tensor {
  public:
   Tensor() = default;
-  // Zeroed (strings: empty). kOutOfRange for impossible sizes, kResourceExhausted when memory runs out.
+  // Zeroed (strings: empty). kOutOfRange for impossible sizes, kResourceExhausted when memory runs
+  // out.
   static Result<Tensor> make(DType dtype, Dims dims);
-  // Bytes that `keep` keeps alive; the caller vouches for packed_bytes(dtype, count) readable bytes at `data`.
+  // Bytes that `keep` keeps alive; the caller vouches for packed_bytes(dtype, count) readable bytes
+  // at `data`.
   static Tensor borrow(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> keep);
   static Result<Tensor> strings(Dims dims, std::vector<std::string> values);
   template <class T>
@@ -42,19 +45,24 @@ class Tensor {
   std::byte* mutable_data() { return const_cast<std::byte*>(data_); }
   // @pre sizeof(T) * 8 == bits_of(dtype)
   template <class T>
-  std::span<const T> as() const { return {reinterpret_cast<const T*>(data_), static_cast<size_t>(count_)}; }
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(data_), static_cast<size_t>(count_)};
+  }
   template <class T>
-  std::span<T> mutable_as() { return {reinterpret_cast<T*>(mutable_data()), static_cast<size_t>(count_)}; }
-  const std::vector<std::string>& text() const { return *strings_; }        // @pre dtype() == kString
+  std::span<T> mutable_as() {
+    return {reinterpret_cast<T*>(mutable_data()), static_cast<size_t>(count_)};
+  }
+  const std::vector<std::string>& text() const { return *strings_; }  // @pre dtype() == kString
   std::vector<std::string>& mutable_text() { return *strings_; }
   const std::shared_ptr<const void>& storage() const { return keep_; }
 
-  // Element access by dtype: value-preserving within the wider type; floats round to nearest even when stored.
-  double f64(int64_t i) const;        // any non-complex number
-  int64_t i64(int64_t i) const;       // floats truncate
-  void set_f64(int64_t i, double v);  // ints: truncated toward zero, wrapped
-  void set_i64(int64_t i, int64_t v); // ints: wrapped to the width
-  void set_lowest(int64_t i);         // -infinity, or the smallest integer
+  // Element access by dtype: value-preserving within the wider type; floats round to nearest even
+  // when stored.
+  double f64(int64_t i) const;         // any non-complex number
+  int64_t i64(int64_t i) const;        // floats truncate
+  void set_f64(int64_t i, double v);   // ints: truncated toward zero, wrapped
+  void set_i64(int64_t i, int64_t v);  // ints: wrapped to the width
+  void set_lowest(int64_t i);          // -infinity, or the smallest integer
 
   // The same elements under other dims. @pre equal count
   Tensor reshaped(Dims dims) const;
@@ -94,7 +102,7 @@ struct Value {
   Value() = default;
   Value(Tensor t) : data(std::move(t)) {}  // NOLINT: a tensor is a value
   Value(Sequence s) : data(std::make_shared<const Sequence>(std::move(s))) {}  // NOLINT
-  Value(Optional o) : data(std::move(o)) {}  // NOLINT
+  Value(Optional o) : data(std::move(o)) {}                                    // NOLINT
 
   bool is_tensor() const { return std::holds_alternative<Tensor>(data); }
   const Tensor& tensor() const { return std::get<Tensor>(data); }  // @pre is_tensor()

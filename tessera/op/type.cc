@@ -5,7 +5,8 @@
 namespace tessera::op {
 
 bool Type::is_static() const {
-  return ranked() && std::all_of(shape->begin(), shape->end(), [](auto& d) { return d.is_constant(); });
+  return ranked() &&
+         std::all_of(shape->begin(), shape->end(), [](auto& d) { return d.is_constant(); });
 }
 
 Dims Type::dims() const {
@@ -18,16 +19,21 @@ bool operator==(const Type& a, const Type& b) {
   if (a.kind != b.kind) return false;
   if (a.kind == TypeKind::kTensor) return a.dtype == b.dtype && a.shape == b.shape;
   if (a.kind == TypeKind::kMap && a.dtype != b.dtype) return false;
-  return (a.element == nullptr) == (b.element == nullptr) && (!a.element || *a.element == *b.element);
+  return (a.element == nullptr) == (b.element == nullptr) &&
+         (!a.element || *a.element == *b.element);
 }
 
 std::string Type::str() const {
   const std::string inner = element ? element->str() : "";
   switch (kind) {
-    case TypeKind::kTensor: return std::string(name_of(dtype)) + (shape ? to_string(*shape) : "[*]");
-    case TypeKind::kSequence: return "seq<" + inner + ">";
-    case TypeKind::kOptional: return "opt<" + inner + ">";
-    case TypeKind::kMap: return fmt::format("map<{},{}>", name_of(dtype), inner);
+    case TypeKind::kTensor:
+      return std::string(name_of(dtype)) + (shape ? to_string(*shape) : "[*]");
+    case TypeKind::kSequence:
+      return "seq<" + inner + ">";
+    case TypeKind::kOptional:
+      return "opt<" + inner + ">";
+    case TypeKind::kMap:
+      return fmt::format("map<{},{}>", name_of(dtype), inner);
   }
   return "";
 }
@@ -37,10 +43,14 @@ namespace {
 constexpr int kMaxTypeDepth = 16;
 
 Result<Type> parse_type(std::string_view text, int depth) {
-  auto bad = [&] { return error(Code::kInvalidArgument, "'{}' is not a type such as f32[1,3,n] or seq<f32[*]>", text); };
+  auto bad = [&] {
+    return error(Code::kInvalidArgument, "'{}' is not a type such as f32[1,3,n] or seq<f32[*]>",
+                 text);
+  };
   if (depth > kMaxTypeDepth) return bad();
   for (auto [prefix, kind] : {std::pair<std::string_view, TypeKind>{"seq<", TypeKind::kSequence},
-                              {"opt<", TypeKind::kOptional}, {"map<", TypeKind::kMap}}) {
+                              {"opt<", TypeKind::kOptional},
+                              {"map<", TypeKind::kMap}}) {
     if (!text.starts_with(prefix)) continue;
     if (!text.ends_with('>')) return bad();
     std::string_view inner = text.substr(4, text.size() - 5);
@@ -90,7 +100,9 @@ Result<int64_t> element_count(const Dims& dims) {
     empty |= dims[i] == 0;
     overflow |= __builtin_mul_overflow(count, std::max<int64_t>(dims[i], 1), &count);
   }
-  if (overflow) return error(Code::kOutOfRange, "a tensor of {} elements is beyond any memory", to_string(dims));
+  if (overflow)
+    return error(Code::kOutOfRange, "a tensor of {} elements is beyond any memory",
+                 to_string(dims));
   return empty ? 0 : count;
 }
 

@@ -19,17 +19,21 @@ enum class TypeKind : uint8_t { kTensor, kSequence, kOptional, kMap };
 
 struct Type {
   TypeKind kind = TypeKind::kTensor;
-  DType dtype = DType::kF32;              // of a tensor; of a map's keys
-  std::optional<Shape> shape;             // of a tensor; nullopt: rank unknown until it has been computed
-  std::shared_ptr<const Type> element;    // of a sequence, an optional, a map's values
+  DType dtype = DType::kF32;   // of a tensor; of a map's keys
+  std::optional<Shape> shape;  // of a tensor; nullopt: rank unknown until it has been computed
+  std::shared_ptr<const Type> element;  // of a sequence, an optional, a map's values
 
-  static Type tensor(DType dtype, Shape shape) { return {TypeKind::kTensor, dtype, std::move(shape), nullptr}; }
+  static Type tensor(DType dtype, Shape shape) {
+    return {TypeKind::kTensor, dtype, std::move(shape), nullptr};
+  }
   static Type unranked(DType dtype) { return {TypeKind::kTensor, dtype, std::nullopt, nullptr}; }
   static Type sequence(Type element) {
-    return {TypeKind::kSequence, DType::kF32, std::nullopt, std::make_shared<const Type>(std::move(element))};
+    return {TypeKind::kSequence, DType::kF32, std::nullopt,
+            std::make_shared<const Type>(std::move(element))};
   }
   static Type optional(Type element) {
-    return {TypeKind::kOptional, DType::kF32, std::nullopt, std::make_shared<const Type>(std::move(element))};
+    return {TypeKind::kOptional, DType::kF32, std::nullopt,
+            std::make_shared<const Type>(std::move(element))};
   }
 
   bool is_tensor() const { return kind == TypeKind::kTensor; }

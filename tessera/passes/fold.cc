@@ -12,18 +12,23 @@ constexpr int64_t kSmall = 1 << 16;
 // The interpreter is slow: larger results are left to kernels.
 constexpr int64_t kMaxElements = 1 << 22;
 
-bool random(const op::OpDef& op) { return op.name.starts_with("random") || op.name == "bernoulli" || op.name == "multinomial"; }
+bool random(const op::OpDef& op) {
+  return op.name.starts_with("random") || op.name == "bernoulli" || op.name == "multinomial";
+}
 
 // All contents known as numbers: the value is a constant whatever computes it.
 bool constant_contents(const ir::ValueInfo& info) {
   return info.contents && !info.constant && info.type.is_static() && info.type.rank() <= 1 &&
-         std::all_of(info.contents->begin(), info.contents->end(), [](auto& e) { return e.is_constant(); });
+         std::all_of(info.contents->begin(), info.contents->end(),
+                     [](auto& e) { return e.is_constant(); });
 }
 
 Result<op::Tensor> from_contents(const ir::ValueInfo& info) {
   TRY_ASSIGN(op::Tensor t, op::Tensor::make(info.type.dtype, info.type.dims()));
-  if (t.count() != static_cast<int64_t>(info.contents->size())) return error(Code::kInternal, "contents of another size");
-  for (int64_t i = 0; i < t.count(); ++i) t.set_i64(i, *(*info.contents)[static_cast<size_t>(i)].constant());
+  if (t.count() != static_cast<int64_t>(info.contents->size()))
+    return error(Code::kInternal, "contents of another size");
+  for (int64_t i = 0; i < t.count(); ++i)
+    t.set_i64(i, *(*info.contents)[static_cast<size_t>(i)].constant());
   return t;
 }
 
@@ -50,7 +55,8 @@ void substitute(ir::Graph& graph, const Symbols& known) {
     for (ir::Graph& body : node.bodies) substitute(body, known);
 }
 
-// Computes the node if all its inputs are constants and it is worth it. `known` gets the sizes that this decides.
+// Computes the node if all its inputs are constants and it is worth it. `known` gets the sizes that
+// this decides.
 bool compute(ir::Graph& graph, const ir::Node& node, const Evaluate& evaluate, Symbols& known) {
   if (random(*node.op) || !node.bodies.empty() || node.op->kind == op::OpClass::kHost) return false;
   std::vector<op::Value> values(node.inputs.size());
@@ -100,7 +106,9 @@ int remove_dead(ir::Graph& graph, const std::vector<bool>& folded) {
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     const ir::Node& node = graph.nodes[n];
     if (folded[n]) continue;
-    for (ir::ValueId id : node.outputs) keep[n] = keep[n] || (id != ir::kAbsent && wanted[static_cast<size_t>(id)] && !graph.value(id).constant);
+    for (ir::ValueId id : node.outputs)
+      keep[n] = keep[n] ||
+                (id != ir::kAbsent && wanted[static_cast<size_t>(id)] && !graph.value(id).constant);
     if (!keep[n]) {
       ++dead;
       continue;
@@ -132,7 +140,8 @@ FoldReport fold(ir::Graph& graph, const Evaluate& evaluate) {
       report.folded += inner.folded;
       report.dead += inner.dead;
     }
-    if (node.outputs.size() == 1 && node.outputs[0] != ir::kAbsent && constant_contents(graph.value(node.outputs[0]))) {
+    if (node.outputs.size() == 1 && node.outputs[0] != ir::kAbsent &&
+        constant_contents(graph.value(node.outputs[0]))) {
       ir::ValueInfo& info = graph.value(node.outputs[0]);
       if (auto t = from_contents(info)) {
         info.constant = *std::move(t);

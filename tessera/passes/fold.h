@@ -1,5 +1,6 @@
-// f(constants...) -> constant: computes once what does not depend on the inputs. Must not fire where the result is much
-// larger than what it is made from (a broadcast is cheaper to repeat than to store), nor for random numbers.
+// f(constants...) -> constant: computes once what does not depend on the inputs. Must not fire
+// where the result is much larger than what it is made from (a broadcast is cheaper to repeat than
+// to store), nor for random numbers.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,8 @@
 
 namespace tessera::passes {
 
-using Evaluate = std::function<Result<std::vector<op::Value>>(const ir::Node&, std::span<const op::Value* const>)>;
+using Evaluate = std::function<Result<std::vector<op::Value>>(const ir::Node&,
+                                                              std::span<const op::Value* const>)>;
 
 struct FoldReport {
   int folded = 0;  // nodes that became constants

@@ -15,18 +15,21 @@ using plan::Storage;
 using Kind = plan::Instruction::Kind;
 
 bool is_view(const op::OpDef& op) {
-  return op.name == "reshape" || op.name == "identity" || op.name == "unsqueeze" || op.name == "squeeze" || op.name == "flatten";
+  return op.name == "reshape" || op.name == "identity" || op.name == "unsqueeze" ||
+         op.name == "squeeze" || op.name == "flatten";
 }
 
 bool follows_from_sizes(const ir::ValueInfo& value) {
-  return value.contents && !value.constant && value.type.is_tensor() && value.type.ranked() && value.type.rank() <= 1;
+  return value.contents && !value.constant && value.type.is_tensor() && value.type.ranked() &&
+         value.type.rank() <= 1;
 }
 
 bool on_host(const op::Type& type) { return !type.is_tensor() || type.dtype == DType::kString; }
 
 class Scheduler {
  public:
-  Scheduler(plan::Plan& plan, std::span<const op::ClaimSource* const> sources, const ScheduleOptions& options)
+  Scheduler(plan::Plan& plan, std::span<const op::ClaimSource* const> sources,
+            const ScheduleOptions& options)
       : plan_(plan), sources_(sources), options_(options) {}
 
   Result<plan::Region> region(const ir::Graph& graph, std::set<std::string> known) {
@@ -35,7 +38,8 @@ class Scheduler {
     Context c{graph, region, std::vector<int>(graph.values.size(), kNone), std::move(known), {}};
     for (ir::ValueId id : graph.inputs) {
       const ir::ValueInfo& info = graph.value(id);
-      region.inputs.push_back(add_slot(c, id, on_host(info.type) ? Storage::kHost : Storage::kInput));
+      region.inputs.push_back(
+          add_slot(c, id, on_host(info.type) ? Storage::kHost : Storage::kInput));
       learn(c, info.type);
     }
     c.entry = c.known;
@@ -64,7 +68,8 @@ class Scheduler {
     std::vector<std::string> learned;
     if (type.ranked())
       for (const op::Expr& d : *type.shape)
-        if (auto name = d.as_symbol(); name && c.known.insert(*name).second) learned.push_back(*name);
+        if (auto name = d.as_symbol(); name && c.known.insert(*name).second)
+          learned.push_back(*name);
     return learned;
   }
 
@@ -78,10 +83,13 @@ class Scheduler {
 
   // The slab is laid out when the region is entered.
   static Storage storage_of(const Context& c, const op::Type& type) {
-    return on_host(type) ? Storage::kHost : sizes_known(c.entry, type) ? Storage::kSlab : Storage::kHeap;
+    return on_host(type)                ? Storage::kHost
+           : sizes_known(c.entry, type) ? Storage::kSlab
+                                        : Storage::kHeap;
   }
 
-  // What becomes of each node: `sizes` where its result is written from sizes, `needed` where it is planned at all.
+  // What becomes of each node: `sizes` where its result is written from sizes, `needed` where it is
+  // planned at all.
   struct Fate {
     std::vector<bool> sizes, needed;
   };
@@ -99,24 +107,28 @@ class Scheduler {
       const ir::Node& node = graph.nodes[n];
       if (node.outputs.size() == 1 && node.outputs[0] != ir::kAbsent) {
         const ir::ValueInfo& info = graph.value(node.outputs[0]);
-        fate.sizes[n] = follows_from_sizes(info) && all_known(*info.contents) && all_known(*info.type.shape);
+        fate.sizes[n] =
+            follows_from_sizes(info) && all_known(*info.contents) && all_known(*info.type.shape);
       }
       for (ir::ValueId id : node.outputs) {
         if (id == ir::kAbsent || !graph.type(id).ranked()) continue;
         for (const op::Expr& d : *graph.type(id).shape)
-          if (auto name = d.as_symbol(); name && known.insert(*name).second) source.emplace(*name, id);
+          if (auto name = d.as_symbol(); name && known.insert(*name).second)
+            source.emplace(*name, id);
       }
     }
     std::vector<bool> wanted(graph.values.size());
     auto want_sources = [&](const std::vector<op::Expr>& list) {
       for (const op::Expr& e : list)
         for (const std::string& s : e.symbols())
-          if (auto found = source.find(s); found != source.end()) wanted[static_cast<size_t>(found->second)] = true;
+          if (auto found = source.find(s); found != source.end())
+            wanted[static_cast<size_t>(found->second)] = true;
     };
     for (ir::ValueId id : graph.outputs) wanted[static_cast<size_t>(id)] = true;
     for (size_t n = graph.nodes.size(); n-- > 0;) {
       const ir::Node& node = graph.nodes[n];
-      for (ir::ValueId id : node.outputs) fate.needed[n] = fate.needed[n] || (id != ir::kAbsent && wanted[static_cast<size_t>(id)]);
+      for (ir::ValueId id : node.outputs)
+        fate.needed[n] = fate.needed[n] || (id != ir::kAbsent && wanted[static_cast<size_t>(id)]);
       if (!fate.needed[n]) continue;
       for (ir::ValueId id : node.outputs) {
         if (id == ir::kAbsent) continue;
@@ -150,14 +162,17 @@ class Scheduler {
     int& slot = c.slot_of[static_cast<size_t>(id)];
     if (slot != kNone) return slot;
     const ir::ValueInfo& info = c.graph.value(id);
-    if (!info.constant) return error(Code::kInternal, "value '{}' ({}) is not planned", info.name, id);
+    if (!info.constant)
+      return error(Code::kInternal, "value '{}' ({}) is not planned", info.name, id);
     slot = add_slot(c, id, Storage::kConstant);
     c.region.slots[static_cast<size_t>(slot)].constant = constant(*info.constant, info.name);
     return slot;
   }
 
   int constant(const op::Tensor& tensor, const std::string& name) {
-    const auto key = std::pair<const void*, std::string>(tensor.dtype() == DType::kString ? static_cast<const void*>(&tensor.text()) : tensor.data(), tensor.type().str());
+    const auto key = std::pair<const void*, std::string>(
+        tensor.dtype() == DType::kString ? static_cast<const void*>(&tensor.text()) : tensor.data(),
+        tensor.type().str());
     auto [found, fresh] = constants_.emplace(key, static_cast<int>(plan_.constants.size()));
     if (fresh || tensor.count() == 0) {
       found->second = static_cast<int>(plan_.constants.size());
@@ -187,7 +202,8 @@ class Scheduler {
     if (!options_.reference_only && is_view(*n.op) && alias(c, n, i)) return {};
 
     bool device = true;
-    for (int id : i.in) device = device && (id == kNone || !on_host(c.region.slots[static_cast<size_t>(id)].type));
+    for (int id : i.in)
+      device = device && (id == kNone || !on_host(c.region.slots[static_cast<size_t>(id)].type));
     for (ir::ValueId id : n.outputs) {
       if (id == ir::kAbsent) {
         i.out.push_back(kNone);
@@ -217,8 +233,10 @@ class Scheduler {
   }
 
   static std::optional<Kind> control(const op::OpDef& op) {
-    for (auto [name, kind] : {std::pair<std::string_view, Kind>{"if", Kind::kBranch}, {"loop", Kind::kLoop},
-                              {"scan", Kind::kScan}, {"sequence_map", Kind::kMap}})
+    for (auto [name, kind] : {std::pair<std::string_view, Kind>{"if", Kind::kBranch},
+                              {"loop", Kind::kLoop},
+                              {"scan", Kind::kScan},
+                              {"sequence_map", Kind::kMap}})
       if (op.name == name) return kind;
     return std::nullopt;
   }
@@ -226,7 +244,8 @@ class Scheduler {
   bool alias(Context& c, const ir::Node& n, const Instruction& i) {
     const op::Type& type = c.graph.type(n.outputs[0]);
     const Slot& source = c.region.slots[static_cast<size_t>(i.in[0])];
-    if (on_host(type) || !sizes_known(c.known, type) || source.storage == Storage::kHost) return false;
+    if (on_host(type) || !sizes_known(c.known, type) || source.storage == Storage::kHost)
+      return false;
     const int root = source.alias == kNone ? i.in[0] : source.alias;
     const int slot = add_slot(c, n.outputs[0], Storage::kAlias);
     c.region.slots[static_cast<size_t>(slot)].alias = root;
@@ -265,16 +284,20 @@ class Scheduler {
       return {};
     }
     op::Bindings bindings = options_.bindings;
-    for (const std::string& s : i.symbols) bindings.emplace(s, 1);  // not yet known: decided as if 1, checked when bound
+    for (const std::string& s : i.symbols)
+      bindings.emplace(s, 1);  // not yet known: decided as if 1, checked when bound
     auto problem = plan::problem_of(plan_, c.region, i, bindings);
-    if (!problem) return error(std::move(problem).error().at(i.origin.empty() ? std::string(i.op->name) : fmt::format("op '{}'", i.origin[0])));
+    if (!problem)
+      return error(std::move(problem).error().at(
+          i.origin.empty() ? std::string(i.op->name) : fmt::format("op '{}'", i.origin[0])));
     const op::Claim* best = nullptr;
     std::vector<std::vector<op::Claim>> claims;
     for (const op::ClaimSource* source : sources_) claims.push_back(source->probe(*problem));
     for (const auto& list : claims)
       for (const op::Claim& claim : list) {
         if (claim.supported() && (!best || claim.cost < best->cost)) best = &claim;
-        if (!claim.supported()) i.reason += (i.reason.empty() ? "" : "; ") + claim.kernel + ": " + claim.refusal;
+        if (!claim.supported())
+          i.reason += (i.reason.empty() ? "" : "; ") + claim.kernel + ": " + claim.refusal;
       }
     if (!best) {
       if (i.reason.empty()) i.reason = "no kernel for this operator";
@@ -333,7 +356,8 @@ class Scheduler {
 
 }  // namespace
 
-Result<plan::Plan> schedule(const ir::Graph& graph, std::span<const op::ClaimSource* const> sources, const ScheduleOptions& options) {
+Result<plan::Plan> schedule(const ir::Graph& graph, std::span<const op::ClaimSource* const> sources,
+                            const ScheduleOptions& options) {
   plan::Plan result;
   result.device = options.device;
   result.planned_for = options.bindings;

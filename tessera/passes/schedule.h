@@ -1,4 +1,5 @@
-// graph -> plan: an instruction per node in the graph's order, slots with lifetimes, kernels by the claim sources.
+// graph -> plan: an instruction per node in the graph's order, slots with lifetimes, kernels by the
+// claim sources.
 //
 //   reshape, identity           -> an alias of the slot behind
 //   elements follow from sizes  -> kSizes; what fed only such nodes is not planned at all
@@ -19,11 +20,12 @@ namespace tessera::passes {
 
 struct ScheduleOptions {
   std::string device = "cpu";
-  op::Bindings bindings;       // sizes at hand: kernels are chosen for these
-  bool reference_only = false; // no kernels: the interpreter does everything
+  op::Bindings bindings;        // sizes at hand: kernels are chosen for these
+  bool reference_only = false;  // no kernels: the interpreter does everything
 };
 
 // @post plan::verify(result)
-Result<plan::Plan> schedule(const ir::Graph& graph, std::span<const op::ClaimSource* const> sources, const ScheduleOptions& options);
+Result<plan::Plan> schedule(const ir::Graph& graph, std::span<const op::ClaimSource* const> sources,
+                            const ScheduleOptions& options);
 
 }  // namespace tessera::passes

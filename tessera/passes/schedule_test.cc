@@ -19,19 +19,29 @@ class Source final : public op::ClaimSource {
     dear.cost = Picoseconds(10);
     if (p.op->name == "exp") return {dear, cheap};
     if (p.op->name == "dot" && p.out[0].dims[0] < 100) return {cheap};
-    if (p.op->name == "dot") return {op::Claim::refuse("cheap", fmt::format("{} rows, need below 100", p.out[0].dims[0]))};
+    if (p.op->name == "dot")
+      return {op::Claim::refuse("cheap", fmt::format("{} rows, need below 100", p.out[0].dims[0]))};
     return {};
   }
-  Result<std::vector<op::LaunchSpec>> prepare(const op::Problem&, const op::Claim&) const override { return std::vector<op::LaunchSpec>(); }
-  Status pack(const op::Problem&, const op::Claim&, int, const std::byte*, std::byte*) const override { return {}; }
+  Result<std::vector<op::LaunchSpec>> prepare(const op::Problem&, const op::Claim&) const override {
+    return std::vector<op::LaunchSpec>();
+  }
+  Status pack(const op::Problem&, const op::Claim&, int, const std::byte*,
+              std::byte*) const override {
+    return {};
+  }
 };
 
 // One line per instruction.
 std::string summary(const plan::Region& region) {
   std::string s;
   for (const plan::Instruction& i : region.body) {
-    s += fmt::format("{} {} {}{}", plan::name_of(i.kind), i.op ? i.op->name : "-", i.kernel, i.reason);
-    for (int id : i.out) s += fmt::format(" {}", id == plan::kNone ? "none" : plan::name_of(region.slots[static_cast<size_t>(id)].storage));
+    s += fmt::format("{} {} {}{}", plan::name_of(i.kind), i.op ? i.op->name : "-", i.kernel,
+                     i.reason);
+    for (int id : i.out)
+      s += fmt::format(" {}", id == plan::kNone
+                                  ? "none"
+                                  : plan::name_of(region.slots[static_cast<size_t>(id)].storage));
     s += "\n";
   }
   return s;
@@ -68,7 +78,8 @@ TEST(Schedule, GoldenPlan) {
 }
 
 TEST(Schedule, TellsWhyNoKernelTakesIt) {
-  EXPECT_EQ(plan_of(kText, {{"n", 100}}).substr(0, 45), "host dot cheap: 100 rows, need below 100 slab");
+  EXPECT_EQ(plan_of(kText, {{"n", 100}}).substr(0, 45),
+            "host dot cheap: 100 rows, need below 100 slab");
 }
 
 TEST(Schedule, BindsSizesThatAreKnownOnlyAtRunTime) {
@@ -99,7 +110,8 @@ TEST(Schedule, SizesNeedWhatDefinesThem) {
             "host non_zero a host operator heap\nbind - \nsizes shape_of  heap\n");
 }
 
-// How many numbers %4 has was to be known only at run time; what is typed by it must not wait for that.
+// How many numbers %4 has was to be known only at run time; what is typed by it must not wait for
+// that.
 TEST(Fold, TellsTheSizesThatItDecides) {
   auto graph = ir::parse(R"(graph @"g"(%0 "x": f32[1]) {
   %1 = constant f32[] {0.0}
@@ -109,11 +121,13 @@ TEST(Fold, TellsTheSizesThatItDecides) {
   %5 = add(%0, %4) : f32[_0]
   return %5 "y"
 }
-)", {});
+)",
+                         {});
   ASSERT_TRUE(graph) << graph.error().message;
-  fold(*graph, [](const ir::Node&, std::span<const op::Value* const>) -> Result<std::vector<op::Value>> {
-    return std::vector<op::Value>{op::Value(*op::Tensor::make(DType::kF32, {3}))};
-  });
+  fold(*graph,
+       [](const ir::Node&, std::span<const op::Value* const>) -> Result<std::vector<op::Value>> {
+         return std::vector<op::Value>{op::Value(*op::Tensor::make(DType::kF32, {3}))};
+       });
   ASSERT_EQ(graph->nodes.size(), 1u);
   EXPECT_EQ(graph->type(graph->outputs[0]).str(), "f32[3]");
 }
@@ -127,14 +141,18 @@ TEST(Fold, ComputesConstantsAndDropsTheDead) {
   %5 = shape_of(%0) : i64[1]
   return %3 "y", %5 "shape"
 }
-)", {});
+)",
+                         {});
   ASSERT_TRUE(graph);
-  const FoldReport report = fold(*graph, [](const ir::Node& node, std::span<const op::Value* const> in) -> Result<std::vector<op::Value>> {
-    EXPECT_EQ(node.op->name, "neg");
-    op::Tensor t = *op::Tensor::make(DType::kF32, in[0]->tensor().dims());
-    for (int64_t i = 0; i < t.count(); ++i) t.set_f64(i, -in[0]->tensor().f64(i));
-    return std::vector<op::Value>{op::Value(t)};
-  });
+  const FoldReport report =
+      fold(*graph,
+           [](const ir::Node& node,
+              std::span<const op::Value* const> in) -> Result<std::vector<op::Value>> {
+             EXPECT_EQ(node.op->name, "neg");
+             op::Tensor t = *op::Tensor::make(DType::kF32, in[0]->tensor().dims());
+             for (int64_t i = 0; i < t.count(); ++i) t.set_f64(i, -in[0]->tensor().f64(i));
+             return std::vector<op::Value>{op::Value(t)};
+           });
   EXPECT_EQ(report.folded, 2);
   EXPECT_EQ(report.dead, 1);
   EXPECT_TRUE(ir::verify(*graph));

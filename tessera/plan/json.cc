@@ -13,8 +13,10 @@ using Kind = Instruction::Kind;
 
 constexpr std::string_view kSchema = "tessera.plan/1";
 constexpr int kMaxDepth = 32;
-constexpr Storage kStorages[] = {Storage::kInput, Storage::kConstant, Storage::kSlab, Storage::kHeap, Storage::kHost, Storage::kAlias};
-constexpr Kind kKinds[] = {Kind::kLaunch, Kind::kHost, Kind::kSizes, Kind::kBind, Kind::kBranch, Kind::kLoop, Kind::kScan, Kind::kMap};
+constexpr Storage kStorages[] = {Storage::kInput, Storage::kConstant, Storage::kSlab,
+                                 Storage::kHeap,  Storage::kHost,     Storage::kAlias};
+constexpr Kind kKinds[] = {Kind::kLaunch, Kind::kHost, Kind::kSizes, Kind::kBind,
+                           Kind::kBranch, Kind::kLoop, Kind::kScan,  Kind::kMap};
 
 // ---- writing ----
 
@@ -38,7 +40,11 @@ Json json_of(const op::Attr& attr) {
 }
 
 Json json_of(const Slot& slot) {
-  Json j{{"name", slot.name}, {"type", slot.type.str()}, {"storage", name_of(slot.storage)}, {"first", slot.first}, {"last", slot.last}};
+  Json j{{"name", slot.name},
+         {"type", slot.type.str()},
+         {"storage", name_of(slot.storage)},
+         {"first", slot.first},
+         {"last", slot.last}};
   if (slot.alias != kNone) j["alias"] = slot.alias;
   if (slot.constant != kNone) j["constant"] = slot.constant;
   if (slot.contents) {
@@ -74,7 +80,11 @@ Json json_of(const Region& region) {
   Json slots = Json::array(), body = Json::array();
   for (const Slot& slot : region.slots) slots.push_back(json_of(slot));
   for (const Instruction& i : region.body) body.push_back(json_of(i));
-  return {{"name", region.name}, {"inputs", region.inputs}, {"outputs", region.outputs}, {"slots", std::move(slots)}, {"body", std::move(body)}};
+  return {{"name", region.name},
+          {"inputs", region.inputs},
+          {"outputs", region.outputs},
+          {"slots", std::move(slots)},
+          {"body", std::move(body)}};
 }
 
 // ---- reading: every accessor checks kind and presence ----
@@ -100,7 +110,9 @@ Result<std::string> optional_text(const Json& j, const char* name) {
 }
 Result<int> index(const Json& j, const char* name) {
   if (!j.is_number_integer()) return bad(name, "an integer");
-  const auto v = j.is_number_unsigned() ? static_cast<int64_t>(std::min<uint64_t>(j.get<uint64_t>(), INT64_MAX)) : j.get<int64_t>();
+  const auto v = j.is_number_unsigned()
+                     ? static_cast<int64_t>(std::min<uint64_t>(j.get<uint64_t>(), INT64_MAX))
+                     : j.get<int64_t>();
   if (v < kNone || v > INT32_MAX) return bad(name, "between -1 and 2^31 - 1");
   return static_cast<int>(v);
 }
@@ -150,7 +162,9 @@ Result<double> floating(const Json& j) {
 }
 
 Result<op::Attr> attr_of(const Json& j) {
-  if (j.is_number_integer()) return op::Attr(j.is_number_unsigned() && j.get<uint64_t>() > INT64_MAX ? INT64_MAX : j.get<int64_t>());
+  if (j.is_number_integer())
+    return op::Attr(j.is_number_unsigned() && j.get<uint64_t>() > INT64_MAX ? INT64_MAX
+                                                                            : j.get<int64_t>());
   if (j.is_string()) return op::Attr(j.get<std::string>());
   if (j.is_array()) {
     op::Ints v;
@@ -185,7 +199,9 @@ Result<op::Attr> attr_of(const Json& j) {
     TRY_ASSIGN(op::Type t, op::Type::parse(v.get<std::string>()));
     return op::Attr(std::move(t));
   }
-  if (kind == "tensor") return error(Code::kUnimplemented, "plan: an attribute holds a tensor, whose bytes are not in the plan");
+  if (kind == "tensor")
+    return error(Code::kUnimplemented,
+                 "plan: an attribute holds a tensor, whose bytes are not in the plan");
   return bad("attrs", "values");
 }
 
@@ -198,8 +214,12 @@ Result<Slot> slot_of(const Json& j) {
   TRY_ASSIGN(slot.storage, named(storage, kStorages, "storage"));
   TRY_ASSIGN(slot.first, index_member(j, "first"));
   TRY_ASSIGN(slot.last, index_member(j, "last"));
-  if (j.contains("alias")) { TRY_ASSIGN(slot.alias, index_member(j, "alias")); }
-  if (j.contains("constant")) { TRY_ASSIGN(slot.constant, index_member(j, "constant")); }
+  if (j.contains("alias")) {
+    TRY_ASSIGN(slot.alias, index_member(j, "alias"));
+  }
+  if (j.contains("constant")) {
+    TRY_ASSIGN(slot.constant, index_member(j, "constant"));
+  }
   if (j.contains("contents")) {
     TRY_ASSIGN(std::vector<std::string> list, texts(j, "contents"));
     slot.contents.emplace();
@@ -218,7 +238,8 @@ Result<Instruction> instruction_of(const Json& j, int depth) {
   TRY_ASSIGN(std::string kind, text(j, "kind"));
   TRY_ASSIGN(i.kind, named(kind, kKinds, "kind of instruction"));
   TRY_ASSIGN(std::string op_name, optional_text(j, "op"));
-  if (!op_name.empty() && !(i.op = op::find(op_name))) return error(Code::kInvalidArgument, "plan: no operator '{}'", op_name);
+  if (!op_name.empty() && !(i.op = op::find(op_name)))
+    return error(Code::kInvalidArgument, "plan: no operator '{}'", op_name);
   if (j.contains("attrs")) {
     TRY_ASSIGN(const Json* attrs, member(j, "attrs"));
     if (!attrs->is_object()) return bad("attrs", "an object");
@@ -244,7 +265,8 @@ Result<Instruction> instruction_of(const Json& j, int depth) {
 }
 
 Result<Region> region_of(const Json& j, int depth) {
-  if (depth > kMaxDepth) return error(Code::kInvalidArgument, "plan: regions are nested deeper than {}", kMaxDepth);
+  if (depth > kMaxDepth)
+    return error(Code::kInvalidArgument, "plan: regions are nested deeper than {}", kMaxDepth);
   Region region;
   TRY_ASSIGN(region.name, text(j, "name"));
   TRY_ASSIGN(region.inputs, indices(j, "inputs"));
@@ -267,7 +289,8 @@ Result<Region> region_of(const Json& j, int depth) {
 std::string to_json(const Plan& plan, int indent) {
   const Plan::Count count = plan.count();
   Json constants = Json::array();
-  for (const Constant& c : plan.constants) constants.push_back({{"name", c.name}, {"type", c.type.str()}});
+  for (const Constant& c : plan.constants)
+    constants.push_back({{"name", c.name}, {"type", c.type.str()}});
   Json j{{"schema", kSchema},
          {"device", plan.device},
          {"planned_for", plan.planned_for},
@@ -282,11 +305,14 @@ std::string to_json(const Plan& plan, int indent) {
 Result<Plan> from_json(std::string_view json) {
   // The parser reports depth as it goes, so that hostile nesting ends early.
   bool deep = false;
-  const Json j = Json::parse(json, [&](int depth, Json::parse_event_t, Json&) { return !(deep |= depth > 8 * kMaxDepth); }, false);
+  const Json j = Json::parse(
+      json, [&](int depth, Json::parse_event_t, Json&) { return !(deep |= depth > 8 * kMaxDepth); },
+      false);
   if (deep) return error(Code::kInvalidArgument, "plan: nested too deep");
   if (j.is_discarded()) return error(Code::kInvalidArgument, "plan: not JSON");
   TRY_ASSIGN(std::string schema, text(j, "schema"));
-  if (schema != kSchema) return error(Code::kInvalidArgument, "plan: schema '{}', need '{}'", schema, kSchema);
+  if (schema != kSchema)
+    return error(Code::kInvalidArgument, "plan: schema '{}', need '{}'", schema, kSchema);
   Plan plan;
   TRY_ASSIGN(plan.device, text(j, "device"));
   TRY_ASSIGN(const Json* sizes, member(j, "planned_for"));

@@ -12,25 +12,38 @@ int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 void count_in(const Region& region, Plan::Count& count) {
   for (const Instruction& i : region.body) {
     if (i.kind == Instruction::Kind::kLaunch) ++count.launches;
-    if (i.kind == Instruction::Kind::kHost) ++(i.op->kind == op::OpClass::kHost ? count.host_operators : count.reference);
+    if (i.kind == Instruction::Kind::kHost)
+      ++(i.op->kind == op::OpClass::kHost ? count.host_operators : count.reference);
     for (const Region& r : i.regions) count_in(r, count);
   }
 }
 
 Status verify_region(const Plan& plan, const Region& region) {
-  auto bad = [&](size_t at, std::string_view what) { return error(Code::kInternal, "plan: region '{}', instruction {}: {}", region.name, at, what); };
+  auto bad = [&](size_t at, std::string_view what) {
+    return error(Code::kInternal, "plan: region '{}', instruction {}: {}", region.name, at, what);
+  };
   const int slots = static_cast<int>(region.slots.size());
   std::vector<bool> written(region.slots.size());
-  auto root = [&](int id) { return region.slots[static_cast<size_t>(id)].alias == kNone ? id : region.slots[static_cast<size_t>(id)].alias; };
+  auto root = [&](int id) {
+    return region.slots[static_cast<size_t>(id)].alias == kNone
+               ? id
+               : region.slots[static_cast<size_t>(id)].alias;
+  };
   for (size_t s = 0; s < region.slots.size(); ++s) {
     const Slot& slot = region.slots[s];
-    if (slot.storage == Storage::kSlab && (slot.first < 0 || slot.last < slot.first || slot.last >= static_cast<int>(std::max<size_t>(region.body.size(), 1))))
+    if (slot.storage == Storage::kSlab &&
+        (slot.first < 0 || slot.last < slot.first ||
+         slot.last >= static_cast<int>(std::max<size_t>(region.body.size(), 1))))
       return bad(0, "a life outside of the region");
-    if (slot.storage == Storage::kSlab && !slot.type.ranked()) return bad(0, "a slab slot of unknown rank");
-    if ((slot.storage == Storage::kAlias) != (slot.alias != kNone)) return bad(0, "an alias without a slot behind it, or the reverse");
-    if (slot.alias != kNone && (slot.alias < 0 || slot.alias >= slots || region.slots[static_cast<size_t>(slot.alias)].alias != kNone))
+    if (slot.storage == Storage::kSlab && !slot.type.ranked())
+      return bad(0, "a slab slot of unknown rank");
+    if ((slot.storage == Storage::kAlias) != (slot.alias != kNone))
+      return bad(0, "an alias without a slot behind it, or the reverse");
+    if (slot.alias != kNone && (slot.alias < 0 || slot.alias >= slots ||
+                                region.slots[static_cast<size_t>(slot.alias)].alias != kNone))
       return bad(0, "an alias of an alias, or out of range");
-    if (slot.storage == Storage::kConstant && (slot.constant < 0 || slot.constant >= static_cast<int>(plan.constants.size())))
+    if (slot.storage == Storage::kConstant &&
+        (slot.constant < 0 || slot.constant >= static_cast<int>(plan.constants.size())))
       return bad(0, "a constant out of range");
     written[s] = slot.storage == Storage::kConstant;
   }
@@ -44,8 +57,11 @@ Status verify_region(const Plan& plan, const Region& region) {
       if (id == kNone) continue;
       if (id < 0 || id >= slots) return bad(n, "an operand out of range");
       const Slot& slot = region.slots[static_cast<size_t>(root(id))];
-      if (!written[static_cast<size_t>(root(id))]) return bad(n, "reads a slot before it is written");
-      if (slot.storage == Storage::kSlab && (static_cast<int>(n) < slot.first || static_cast<int>(n) > slot.last)) return bad(n, "reads a slot after its life");
+      if (!written[static_cast<size_t>(root(id))])
+        return bad(n, "reads a slot before it is written");
+      if (slot.storage == Storage::kSlab &&
+          (static_cast<int>(n) < slot.first || static_cast<int>(n) > slot.last))
+        return bad(n, "reads a slot after its life");
     }
     for (int id : i.out) {
       if (id == kNone) continue;
@@ -54,12 +70,15 @@ Status verify_region(const Plan& plan, const Region& region) {
     }
     const size_t bodies = i.op ? static_cast<size_t>(i.op->bodies) : 0;
     if (i.kind != Instruction::Kind::kBind && !i.op) return bad(n, "no operator");
-    if ((i.kind == Instruction::Kind::kSizes || i.kind == Instruction::Kind::kBind) ? !i.regions.empty() : i.regions.size() != bodies)
+    if ((i.kind == Instruction::Kind::kSizes || i.kind == Instruction::Kind::kBind)
+            ? !i.regions.empty()
+            : i.regions.size() != bodies)
       return bad(n, "another number of regions than the operator has bodies");
     for (const Region& r : i.regions) TRY(verify_region(plan, r));
   }
   for (int id : region.outputs)
-    if (id < 0 || id >= slots || !written[static_cast<size_t>(root(id))]) return bad(region.body.size(), "an output is not written");
+    if (id < 0 || id >= slots || !written[static_cast<size_t>(root(id))])
+      return bad(region.body.size(), "an output is not written");
   return {};
 }
 
@@ -70,7 +89,8 @@ std::string_view name_of(Storage storage) {
   return kNames[static_cast<size_t>(storage)];
 }
 std::string_view name_of(Instruction::Kind kind) {
-  constexpr std::string_view kNames[] = {"launch", "host", "sizes", "bind", "branch", "loop", "scan", "map"};
+  constexpr std::string_view kNames[] = {"launch", "host", "sizes", "bind",
+                                         "branch", "loop", "scan",  "map"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -83,17 +103,21 @@ Plan::Count Plan::count() const {
 Status verify(const Plan& plan) { return verify_region(plan, plan.main); }
 
 Result<op::Dims> dims_of(const Slot& slot, const op::Bindings& bindings) {
-  if (!slot.type.ranked()) return error(Code::kInvalidArgument, "the rank of '{}' is not known", slot.name);
+  if (!slot.type.ranked())
+    return error(Code::kInvalidArgument, "the rank of '{}' is not known", slot.name);
   op::Dims dims;
   for (const op::Expr& e : *slot.type.shape) {
     TRY_ASSIGN(int64_t d, e.eval(bindings));
-    if (d < 0) return error(Code::kOutOfRange, "dim {} of '{}' is {} = {}, need at least 0", dims.size(), slot.name, e.str(), d);
+    if (d < 0)
+      return error(Code::kOutOfRange, "dim {} of '{}' is {} = {}, need at least 0", dims.size(),
+                   slot.name, e.str(), d);
     dims.push_back(d);
   }
   return dims;
 }
 
-Result<op::Problem> problem_of(const Plan& plan, const Region& region, const Instruction& instruction, const op::Bindings& bindings) {
+Result<op::Problem> problem_of(const Plan& plan, const Region& region,
+                               const Instruction& instruction, const op::Bindings& bindings) {
   op::Problem problem{instruction.op, instruction.attrs, {}, {}};
   auto operand = [&](int id) -> Result<op::Operand> {
     op::Operand o;
@@ -102,7 +126,8 @@ Result<op::Problem> problem_of(const Plan& plan, const Region& region, const Ins
       return o;
     }
     const Slot& slot = region.slots[static_cast<size_t>(id)];
-    if (!slot.type.is_tensor()) return error(Code::kInvalidArgument, "'{}' is {}", slot.name, slot.type.str());
+    if (!slot.type.is_tensor())
+      return error(Code::kInvalidArgument, "'{}' is {}", slot.name, slot.type.str());
     o.dtype = slot.type.dtype;
     TRY_ASSIGN(o.dims, dims_of(slot, bindings));
     if (slot.contents) {
@@ -117,7 +142,8 @@ Result<op::Problem> problem_of(const Plan& plan, const Region& region, const Ins
     const int root = slot.alias == kNone ? id : slot.alias;
     const Slot& holder = region.slots[static_cast<size_t>(root)];
     o.constant = holder.storage == Storage::kConstant;
-    if (o.constant && !o.values && is_int(o.dtype) && o.count() <= static_cast<int64_t>(op::kMaxContents))
+    if (o.constant && !o.values && is_int(o.dtype) &&
+        o.count() <= static_cast<int64_t>(op::kMaxContents))
       o.values = plan.constants[static_cast<size_t>(holder.constant)].tensor.to_i64s();
     return o;
   };
@@ -147,7 +173,9 @@ Result<Layout> lay_out(const Region& region, const op::Bindings& bindings) {
     TRY_ASSIGN(op::Dims dims, dims_of(slot, bindings));
     TRY_ASSIGN(int64_t count, op::element_count(dims));
     const int64_t bytes = packed_bytes(slot.type.dtype, count);
-    if (bytes < 0 || bytes > INT64_MAX / 4) return error(Code::kOutOfRange, "'{}' of {} is beyond any memory", slot.name, op::to_string(dims));
+    if (bytes < 0 || bytes > INT64_MAX / 4)
+      return error(Code::kOutOfRange, "'{}' of {} is beyond any memory", slot.name,
+                   op::to_string(dims));
     blocks.push_back({static_cast<int>(s), slot.first, slot.last, align(bytes), 0});
     delta[static_cast<size_t>(slot.first)] += bytes;
     delta[static_cast<size_t>(slot.last) + 1] -= bytes;
@@ -167,7 +195,9 @@ Result<Layout> lay_out(const Region& region, const op::Bindings& bindings) {
       offset = std::max(offset, other->offset + other->size);
     }
     block.offset = best >= 0 ? best : offset;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), &block, [](auto* a, auto* b) { return a->offset < b->offset; }), &block);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), &block,
+                                   [](auto* a, auto* b) { return a->offset < b->offset; }),
+                  &block);
     layout.offsets[static_cast<size_t>(block.slot)] = block.offset;
     layout.size = std::max(layout.size, Bytes(block.offset + block.size));
   }

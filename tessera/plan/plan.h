@@ -1,5 +1,6 @@
-// A plan: what will happen, as plain data. A tree of regions of instructions over slots. Sizes are expressions over
-// symbols; decisions (place, kernel) are made once for a class of shapes, binding sizes is not planning.
+// A plan: what will happen, as plain data. A tree of regions of instructions over slots. Sizes are
+// expressions over symbols; decisions (place, kernel) are made once for a class of shapes, binding
+// sizes is not planning.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ struct Slot {
   std::string name;  // of the value in the source model; may be empty
   op::Type type;
   Storage storage = Storage::kSlab;
-  int alias = kNone;                     // kAlias: the slot that holds the bytes (itself not an alias)
-  int constant = kNone;                  // kConstant: index into Plan::constants
+  int alias = kNone;     // kAlias: the slot that holds the bytes (itself not an alias)
+  int constant = kNone;  // kConstant: index into Plan::constants
   std::optional<op::Contents> contents;  // elements that follow from sizes
   int first = 0, last = 0;               // instructions from which to which the bytes are needed
 };
@@ -40,14 +41,14 @@ struct Region;
 
 struct Instruction {
   enum class Kind : uint8_t {
-    kLaunch,   // a kernel on the device
-    kHost,     // an operator on the host: a host operator, or the reference for want of a kernel
-    kSizes,    // writes a small integer tensor whose elements follow from sizes
-    kBind,     // takes sizes of a slot that has just been computed as symbols
-    kBranch,   // regions 0 and 1, by a bool
-    kLoop,     // region 0, as op "loop" says
-    kScan,     // region 0, as op "scan" says
-    kMap,      // region 0 for each item of a sequence, as op "sequence_map" says
+    kLaunch,  // a kernel on the device
+    kHost,    // an operator on the host: a host operator, or the reference for want of a kernel
+    kSizes,   // writes a small integer tensor whose elements follow from sizes
+    kBind,    // takes sizes of a slot that has just been computed as symbols
+    kBranch,  // regions 0 and 1, by a bool
+    kLoop,    // region 0, as op "loop" says
+    kScan,    // region 0, as op "scan" says
+    kMap,     // region 0 for each item of a sequence, as op "sequence_map" says
   } kind = Kind::kLaunch;
   const op::OpDef* op = nullptr;
   op::Attrs attrs;
@@ -90,18 +91,22 @@ struct Plan {
 std::string_view name_of(Storage storage);
 std::string_view name_of(Instruction::Kind kind);
 
-// {"schema": "tessera.plan/1", ...}: instructions with kernels, slots with sizes and lifetimes; constants as names and
-// types, never their bytes.
+// {"schema": "tessera.plan/1", ...}: instructions with kernels, slots with sizes and lifetimes;
+// constants as names and types, never their bytes.
 std::string to_json(const Plan& plan, int indent = 2);
-// @post to_json(from_json(to_json(p))) == to_json(p). Constants come without bytes: whoever runs the plan supplies them.
-// kInvalidArgument for what is not such a plan, naming the field; what parses passes verify().
+// @post to_json(from_json(to_json(p))) == to_json(p). Constants come without bytes: whoever runs
+// the plan supplies them. kInvalidArgument for what is not such a plan, naming the field; what
+// parses passes verify().
 Result<Plan> from_json(std::string_view text);
 
-// Ids in range, slots written before they are read, aliases one deep, lifetimes that cover all uses.
+// Ids in range, slots written before they are read, aliases one deep, lifetimes that cover all
+// uses.
 Status verify(const Plan& plan);
 
-// The problem that an instruction poses under these sizes. kInvalidArgument while a size is not bound.
-Result<op::Problem> problem_of(const Plan& plan, const Region& region, const Instruction& instruction, const op::Bindings& bindings);
+// The problem that an instruction poses under these sizes. kInvalidArgument while a size is not
+// bound.
+Result<op::Problem> problem_of(const Plan& plan, const Region& region,
+                               const Instruction& instruction, const op::Bindings& bindings);
 
 // The sizes of a slot.
 Result<op::Dims> dims_of(const Slot& slot, const op::Bindings& bindings);

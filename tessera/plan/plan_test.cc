@@ -15,7 +15,8 @@ Slot slab(int64_t elements, int first, int last) {
   return slot;
 }
 
-// No two slots that live at the same time overlap; the slab is at least what lives, and not more than all of it.
+// No two slots that live at the same time overlap; the slab is at least what lives, and not more
+// than all of it.
 TEST(Layout, LawsHoldOnRandomLifetimes) {
   std::mt19937 engine(7);
   auto pick = [&](int a, int b) { return std::uniform_int_distribution<int>(a, b)(engine); };
@@ -37,9 +38,12 @@ TEST(Layout, LawsHoldOnRandomLifetimes) {
       EXPECT_LE(layout->offsets[a] + bytes, layout->size.value);
       for (size_t b = 0; b < a; ++b) {
         const int64_t other = *region.slots[b].type.dim(0).constant() * 4;
-        const bool together = region.slots[a].first <= region.slots[b].last && region.slots[b].first <= region.slots[a].last;
-        const bool apart = layout->offsets[a] + bytes <= layout->offsets[b] || layout->offsets[b] + other <= layout->offsets[a];
-        EXPECT_TRUE(!together || apart || bytes == 0 || other == 0) << "slots " << a << " and " << b;
+        const bool together = region.slots[a].first <= region.slots[b].last &&
+                              region.slots[b].first <= region.slots[a].last;
+        const bool apart = layout->offsets[a] + bytes <= layout->offsets[b] ||
+                           layout->offsets[b] + other <= layout->offsets[a];
+        EXPECT_TRUE(!together || apart || bytes == 0 || other == 0)
+            << "slots " << a << " and " << b;
       }
     }
     for (int64_t live : layout->live) EXPECT_LE(live, layout->size.value);
@@ -65,7 +69,8 @@ Plan sample() {
   plan.constants.push_back({"w", op::Type::tensor(DType::kF32, {4}), {}});
   Region& r = plan.main;
   r.name = "main";
-  for (Storage storage : {Storage::kInput, Storage::kConstant, Storage::kSlab, Storage::kHeap, Storage::kAlias}) {
+  for (Storage storage :
+       {Storage::kInput, Storage::kConstant, Storage::kSlab, Storage::kHeap, Storage::kAlias}) {
     Slot slot = slab(4, 0, 1);
     slot.storage = storage;
     slot.alias = storage == Storage::kAlias ? 2 : kNone;

@@ -7,7 +7,8 @@ namespace tessera::runtime {
 Result<Cell> allocate(const Memory& memory, DType dtype, op::Dims dims, std::string_view tag) {
   TRY_ASSIGN(int64_t count, op::element_count(dims));
   const int64_t bytes = packed_bytes(dtype, count);
-  if (bytes < 0) return error(Code::kOutOfRange, "a tensor of {} is beyond any memory", op::to_string(dims));
+  if (bytes < 0)
+    return error(Code::kOutOfRange, "a tensor of {} is beyond any memory", op::to_string(dims));
   // The buffer goes first, then what it came from.
   struct Owner {
     Memory memory;
@@ -17,7 +18,9 @@ Result<Cell> allocate(const Memory& memory, DType dtype, op::Dims dims, std::str
   owner->memory = memory;
   TRY_ASSIGN(owner->buffer, memory.allocator->allocate(Bytes(bytes), {.tag = tag}));
   Cell cell{dtype, std::move(dims), owner->buffer.slice(), owner->buffer.host(), nullptr, {}};
-  if (!cell.host && bytes > 0) return error(Code::kUnimplemented, "the host cannot see the memory of '{}'", memory.device->name());
+  if (!cell.host && bytes > 0)
+    return error(Code::kUnimplemented, "the host cannot see the memory of '{}'",
+                 memory.device->name());
   // An empty tensor has a place, too.
   static std::byte nowhere[kAlignment];
   if (!cell.host) cell.host = nowhere;
@@ -36,7 +39,8 @@ Result<Cell> from_tensor(const Memory& memory, const op::Tensor& tensor) {
   const bool aligned = reinterpret_cast<uintptr_t>(tensor.data()) % kAlignment == 0;
   if (!aligned || tensor.count() == 0) {
     TRY_ASSIGN(Cell cell, allocate(memory, tensor.dtype(), tensor.dims()));
-    if (tensor.count() > 0) std::memcpy(cell.host, tensor.data(), static_cast<size_t>(tensor.bytes().value));
+    if (tensor.count() > 0)
+      std::memcpy(cell.host, tensor.data(), static_cast<size_t>(tensor.bytes().value));
     return cell;
   }
   struct Wrapped {
@@ -47,8 +51,14 @@ Result<Cell> from_tensor(const Memory& memory, const op::Tensor& tensor) {
   auto owner = std::make_shared<Wrapped>();
   owner->memory = memory;
   owner->storage = tensor.storage();
-  TRY_ASSIGN(owner->buffer, memory.device->wrap(const_cast<std::byte*>(tensor.data()), tensor.bytes()));
-  Cell cell{tensor.dtype(), tensor.dims(), owner->buffer.slice(), const_cast<std::byte*>(tensor.data()), nullptr, {}};
+  TRY_ASSIGN(owner->buffer,
+             memory.device->wrap(const_cast<std::byte*>(tensor.data()), tensor.bytes()));
+  Cell cell{tensor.dtype(),
+            tensor.dims(),
+            owner->buffer.slice(),
+            const_cast<std::byte*>(tensor.data()),
+            nullptr,
+            {}};
   cell.keep = std::move(owner);
   return cell;
 }
@@ -61,7 +71,8 @@ op::Value to_value(const Cell& cell) {
 Result<Cell> owned(const Memory& memory, const Cell& cell) {
   if (cell.keep || cell.value) return cell;
   TRY_ASSIGN(Cell copy, allocate(memory, cell.dtype, cell.dims));
-  if (const int64_t bytes = cell.bytes().value; bytes > 0) std::memcpy(copy.host, cell.host, static_cast<size_t>(bytes));
+  if (const int64_t bytes = cell.bytes().value; bytes > 0)
+    std::memcpy(copy.host, cell.host, static_cast<size_t>(bytes));
   return copy;
 }
 

@@ -1,4 +1,5 @@
-// What a slot holds while a plan runs: bytes on the device, or a value on the host, or both views of the same bytes.
+// What a slot holds while a plan runs: bytes on the device, or a value on the host, or both views
+// of the same bytes.
 #pragma once
 
 #include <memory>
@@ -16,10 +17,11 @@ inline constexpr size_t kAlignment = 64;
 struct Cell {
   DType dtype = DType::kF32;
   op::Dims dims;
-  hal::Slice slice{};               // no slab: not (yet) on the device
-  std::byte* host = nullptr;        // where the host sees the bytes
-  std::shared_ptr<const void> keep; // null: the bytes belong to a slab or to the caller, and end with the run
-  std::optional<op::Value> value;   // strings, sequences, optionals, maps
+  hal::Slice slice{};         // no slab: not (yet) on the device
+  std::byte* host = nullptr;  // where the host sees the bytes
+  std::shared_ptr<const void>
+      keep;  // null: the bytes belong to a slab or to the caller, and end with the run
+  std::optional<op::Value> value;  // strings, sequences, optionals, maps
 
   bool filled() const { return host != nullptr || value.has_value(); }
   int64_t count() const { return op::element_count(dims).value_or(0); }
@@ -32,11 +34,14 @@ struct Memory {
   std::shared_ptr<hal::Allocator> allocator;
 };
 
-// A fresh block of device memory that the host sees. kResourceExhausted with the device's explanation.
-Result<Cell> allocate(const Memory& memory, DType dtype, op::Dims dims, std::string_view tag = "value");
+// A fresh block of device memory that the host sees. kResourceExhausted with the device's
+// explanation.
+Result<Cell> allocate(const Memory& memory, DType dtype, op::Dims dims,
+                      std::string_view tag = "value");
 // The tensor's bytes in place where they are aligned, else a copy.
 Result<Cell> from_tensor(const Memory& memory, const op::Tensor& tensor);
-// A view of the cell for the host; valid as long as the cell's bytes. Its storage() is the cell's keep.
+// A view of the cell for the host; valid as long as the cell's bytes. Its storage() is the cell's
+// keep.
 op::Value to_value(const Cell& cell);
 // The cell itself if it owns its bytes, else a copy that does.
 Result<Cell> owned(const Memory& memory, const Cell& cell);

@@ -49,12 +49,13 @@ class Executor {
   Executor(const Machine& machine, std::shared_ptr<const plan::Plan> plan);
   ~Executor();
 
-  // Whether the plan's kernels take these inputs: its claims hold under the sizes that the inputs bind. False: another
-  // plan is needed. Errors: the inputs contradict the model.
+  // Whether the plan's kernels take these inputs: its claims hold under the sizes that the inputs
+  // bind. False: another plan is needed. Errors: the inputs contradict the model.
   Result<bool> fits(const std::vector<op::Value>& inputs);
 
   // Inputs in the order of the plan's. Outputs own their bytes.
-  Result<std::vector<op::Value>> run(const std::vector<op::Value>& inputs, const RunOptions& options);
+  Result<std::vector<op::Value>> run(const std::vector<op::Value>& inputs,
+                                     const RunOptions& options);
 
   const Counters& counters() const { return counters_; }  // of the last run
   const plan::Plan& plan() const { return *plan_; }
@@ -74,8 +75,9 @@ class Executor {
   Counters counters_;
 };
 
-// The sizes that inputs of these dims give to the symbols of the region's input types. kInvalidArgument where they
-// contradict each other or the type.
-Result<op::Bindings> bind_inputs(const plan::Region& region, const std::vector<op::Dims>& dims, op::Bindings known);
+// The sizes that inputs of these dims give to the symbols of the region's input types.
+// kInvalidArgument where they contradict each other or the type.
+Result<op::Bindings> bind_inputs(const plan::Region& region, const std::vector<op::Dims>& dims,
+                                 op::Bindings known);
 
 }  // namespace tessera::runtime

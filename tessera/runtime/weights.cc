@@ -14,14 +14,16 @@ Result<Cell> WeightStore::get(const op::Tensor& tensor) {
   return cell;
 }
 
-Result<Cell> WeightStore::packed(const op::ClaimSource& source, const op::Problem& problem, const op::Claim& claim, int index,
-                                 const op::Tensor& tensor) {
+Result<Cell> WeightStore::packed(const op::ClaimSource& source, const op::Problem& problem,
+                                 const op::Claim& claim, int index, const op::Tensor& tensor) {
   const op::Packing& packing = claim.packed[static_cast<size_t>(index)];
   const std::lock_guard lock(mutex_);
   // The form depends on the weight and the attributes, never on the sizes of activations.
-  const op::Problem form{problem.op, problem.attrs, {problem.in[static_cast<size_t>(packing.input)]}, {}};
-  const std::pair key(static_cast<const void*>(tensor.data()),
-                      fmt::format("{} {} {} {}", claim.kernel, index, packing.size.value, form.str()));
+  const op::Problem form{
+      problem.op, problem.attrs, {problem.in[static_cast<size_t>(packing.input)]}, {}};
+  const std::pair key(
+      static_cast<const void*>(tensor.data()),
+      fmt::format("{} {} {} {}", claim.kernel, index, packing.size.value, form.str()));
   if (auto found = cells_.find(key); found != cells_.end()) return found->second;
   TRY_ASSIGN(Cell cell, allocate(memory_, DType::kU8, {packing.size.value}, "weights"));
   TRY(source.pack(problem, claim, index, tensor.data(), cell.host));

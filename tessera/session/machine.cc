@@ -8,7 +8,8 @@ namespace tessera::session {
 
 hal::Registry& registry() {
   // The visible list of backends.
-  static hal::Registry all({{"cpu", hal::cpu::plugin_main, ""}, {"null", hal::null::plugin_main, ""}});
+  static hal::Registry all(
+      {{"cpu", hal::cpu::plugin_main, ""}, {"null", hal::null::plugin_main, ""}});
   return all;
 }
 
@@ -19,14 +20,16 @@ std::vector<const kernels::Table*> tables() { return {&kernels::cpu::table()}; }
 
 }  // namespace
 
-Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int threads, Bytes memory_limit) {
+Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int threads,
+                                               Bytes memory_limit) {
   auto machine = std::make_shared<Machine>();
   hal::Options options;
   if (threads > 0) options.emplace_back("threads", std::to_string(threads));
   options.emplace_back("memory_limit", std::to_string(memory_limit.value));
   TRY_ASSIGN(auto opened, registry().open(device, options));
   machine->runtime.memory.device = std::move(opened);
-  machine->runtime.memory.allocator = std::make_shared<hal::Allocator>(*machine->runtime.memory.device, hal::AllocatorOptions{.limit = memory_limit});
+  machine->runtime.memory.allocator = std::make_shared<hal::Allocator>(
+      *machine->runtime.memory.device, hal::AllocatorOptions{.limit = memory_limit});
   std::vector<hal::HostFunction> functions;
   for (const kernels::Table* table : tables()) {
     machine->runtime.sources.push_back(table);

@@ -1,4 +1,5 @@
-// Devices by name, with the kernels that run on them: the visible lists of backends and claim sources.
+// Devices by name, with the kernels that run on them: the visible lists of backends and claim
+// sources.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,8 @@ struct Machine {
   runtime::Machine runtime;
 
   // "cpu", "cpu:0". kNotFound names the backends there are.
-  static Result<std::shared_ptr<Machine>> open(const std::string& device, int threads, Bytes memory_limit);
+  static Result<std::shared_ptr<Machine>> open(const std::string& device, int threads,
+                                               Bytes memory_limit);
 };
 
 }  // namespace tessera::session

@@ -43,9 +43,12 @@ Model::~Model() = default;
 
 namespace {
 
-import::onnx::ImportOptions import_options(const LoadOptions& options) { return {options.dims, options.shapes, ""}; }
+import::onnx::ImportOptions import_options(const LoadOptions& options){
+    return {options.dims, options.shapes, ""};
+}
 
-// Planning is deterministic and the interpreter bounded: folding takes no deadline, but must not take all memory.
+// Planning is deterministic and the interpreter bounded: folding takes no deadline, but must not
+// take all memory.
 passes::Evaluate evaluator(Bytes memory_limit) {
   return [memory_limit](const ir::Node& node, std::span<const op::Value* const> inputs) {
     ir::reference::Options options;
@@ -56,10 +59,11 @@ passes::Evaluate evaluator(Bytes memory_limit) {
 
 // Symbols that the inputs bind, for the first plan.
 bool all_sizes_known(const std::vector<Port>& inputs) {
-  return std::all_of(inputs.begin(), inputs.end(), [](const Port& p) { return !p.type.is_tensor() || p.type.is_static(); });
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [](const Port& p) { return !p.type.is_tensor() || p.type.is_static(); });
 }
 
-}  // namespace
+}  // namespace tessera::session
 
 namespace {
 
@@ -75,19 +79,23 @@ Status add_output(ir::Graph& graph, const std::string& name) {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> Model::make(import::onnx::ImportedModel imported, const LoadOptions& options) {
+Result<std::unique_ptr<Model>> Model::make(import::onnx::ImportedModel imported,
+                                           const LoadOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->imported = std::move(imported);
   impl->options = options;
-  impl->memory_limit = options.memory_limit.value > 0 ? options.memory_limit : default_memory_limit();
+  impl->memory_limit =
+      options.memory_limit.value > 0 ? options.memory_limit : default_memory_limit();
   ir::Graph& graph = impl->imported.graph;
-  for (ir::ValueId id : graph.inputs) impl->inputs.push_back({graph.value(id).name, graph.type(id)});
+  for (ir::ValueId id : graph.inputs)
+    impl->inputs.push_back({graph.value(id).name, graph.type(id)});
   for (const std::string& name : options.extra_outputs) TRY(add_output(graph, name));
   if (options.device != "reference") {
     TRY_ASSIGN(impl->machine, Machine::open(options.device, options.threads, impl->memory_limit));
     passes::fold(graph, evaluator(impl->memory_limit));
   }
-  for (size_t i = 0; i < graph.outputs.size(); ++i) impl->outputs.push_back({graph.output_names[i], graph.type(graph.outputs[i])});
+  for (size_t i = 0; i < graph.outputs.size(); ++i)
+    impl->outputs.push_back({graph.output_names[i], graph.type(graph.outputs[i])});
   if (impl->machine && all_sizes_known(impl->inputs)) {
     TRY(impl->make_plan({}));
   }
@@ -98,9 +106,12 @@ namespace {
 
 Status check_sizes(const LoadOptions& options) {
   for (const auto& [name, size] : options.dims)
-    if (size < 0) return error(Code::kInvalidArgument, "size '{}' is {}, need at least 0", name, size);
+    if (size < 0)
+      return error(Code::kInvalidArgument, "size '{}' is {}, need at least 0", name, size);
   for (const auto& [name, dims] : options.shapes)
-    if (auto count = op::element_count(dims); !count) return error(std::move(count).error().at(fmt::format("the shape given for input '{}'", name)));
+    if (auto count = op::element_count(dims); !count)
+      return error(
+          std::move(count).error().at(fmt::format("the shape given for input '{}'", name)));
   return {};
 }
 
@@ -112,9 +123,12 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, const LoadOp
   return make(std::move(imported), options);
 }
 
-Result<std::unique_ptr<Model>> Model::load_bytes(std::string_view bytes, std::shared_ptr<const void> keep, const LoadOptions& options) {
+Result<std::unique_ptr<Model>> Model::load_bytes(std::string_view bytes,
+                                                 std::shared_ptr<const void> keep,
+                                                 const LoadOptions& options) {
   TRY(check_sizes(options));
-  TRY_ASSIGN(auto imported, import::onnx::import_model(bytes, std::move(keep), import_options(options)));
+  TRY_ASSIGN(auto imported,
+             import::onnx::import_model(bytes, std::move(keep), import_options(options)));
   return make(std::move(imported), options);
 }
 
@@ -147,7 +161,8 @@ std::shared_ptr<const plan::Plan> Model::plan() const {
 }
 
 Result<std::shared_ptr<const plan::Plan>> Model::plan_for(const op::Bindings& sizes) {
-  if (!impl_->machine) return error(Code::kUnimplemented, "the interpreter follows the graph, without a plan");
+  if (!impl_->machine)
+    return error(Code::kUnimplemented, "the interpreter follows the graph, without a plan");
   const std::lock_guard lock(impl_->mutex);
   for (const Impl::Planned& planned : impl_->plans)
     if (planned.plan->planned_for == sizes) return planned.plan;
@@ -155,7 +170,10 @@ Result<std::shared_ptr<const plan::Plan>> Model::plan_for(const op::Bindings& si
 }
 
 Result<std::shared_ptr<const plan::Plan>> Model::Impl::make_plan(const op::Bindings& sizes) {
-  TRY_ASSIGN(plan::Plan planned, passes::schedule(imported.graph, machine->runtime.sources, {.device = options.device, .bindings = sizes, .reference_only = false}));
+  TRY_ASSIGN(
+      plan::Plan planned,
+      passes::schedule(imported.graph, machine->runtime.sources,
+                       {.device = options.device, .bindings = sizes, .reference_only = false}));
   plans.push_back({std::make_shared<const plan::Plan>(std::move(planned)), {}});
   ++counters.plans;
   return plans.back().plan;
@@ -189,19 +207,24 @@ Result<Model::Impl::Lease> Model::Impl::executor_for(const std::vector<op::Value
   }
   TRY_ASSIGN(op::Bindings sizes, runtime::bind_inputs(ports, dims, {}));
   TRY(make_plan(sizes));
-  return Lease{plans.size() - 1, std::make_unique<runtime::Executor>(machine->runtime, plans.back().plan)};
+  return Lease{plans.size() - 1,
+               std::make_unique<runtime::Executor>(machine->runtime, plans.back().plan)};
 }
 
-Result<std::vector<op::Value>> Model::run(const std::map<std::string, op::Value>& inputs, const RunOptions& options) {
+Result<std::vector<op::Value>> Model::run(const std::map<std::string, op::Value>& inputs,
+                                          const RunOptions& options) {
   std::vector<op::Value> values;
   for (const Port& port : impl_->inputs) {
     auto found = inputs.find(port.name);
-    if (found == inputs.end()) return error(Code::kInvalidArgument, "input '{}' ({}) is missing", port.name, port.type.str());
+    if (found == inputs.end())
+      return error(Code::kInvalidArgument, "input '{}' ({}) is missing", port.name,
+                   port.type.str());
     TRY(ir::reference::check_type(found->second, port.type, port.name));
     values.push_back(found->second);
   }
   for (const auto& [name, value] : inputs)
-    if (std::none_of(impl_->inputs.begin(), impl_->inputs.end(), [&, n = std::string_view(name)](auto& p) { return p.name == n; }))
+    if (std::none_of(impl_->inputs.begin(), impl_->inputs.end(),
+                     [&, n = std::string_view(name)](auto& p) { return p.name == n; }))
       return error(Code::kInvalidArgument, "the model has no input '{}'", name);
   if (!impl_->machine) {
     ir::reference::Options reference;
@@ -214,7 +237,8 @@ Result<std::vector<op::Value>> Model::run(const std::map<std::string, op::Value>
     return ir::reference::run(graph(), values, reference);
   }
   TRY_ASSIGN(Impl::Lease lease, impl_->executor_for(values));
-  auto result = lease.executor->run(values, {options.deadline, impl_->memory_limit, options.observe});
+  auto result =
+      lease.executor->run(values, {options.deadline, impl_->memory_limit, options.observe});
   const runtime::Counters& c = lease.executor->counters();
   const std::lock_guard lock(impl_->mutex);
   impl_->counters.kernel_launches = c.launches;

@@ -1,5 +1,5 @@
-// A model, loaded and ready to run: the one place where compiling meets running. The command line, Python and C stand on
-// this.
+// A model, loaded and ready to run: the one place where compiling meets running. The command line,
+// Python and C stand on this.
 #pragma once
 
 #include <chrono>
@@ -25,9 +25,9 @@ namespace tessera::session {
 struct LoadOptions {
   std::map<std::string, int64_t, std::less<>> dims = {};     // sizes of symbols
   std::map<std::string, op::Dims, std::less<>> shapes = {};  // shapes of inputs
-  std::string device = "cpu";      // "cpu"; "reference": the interpreter alone
-  int threads = 0;                 // 0: as many as the process may use
-  Bytes memory_limit{0};           // 0: 80 % of what the machine or its cgroup has
+  std::string device = "cpu";                   // "cpu"; "reference": the interpreter alone
+  int threads = 0;                              // 0: as many as the process may use
+  Bytes memory_limit{0};                        // 0: 80 % of what the machine or its cgroup has
   std::vector<std::string> extra_outputs = {};  // values of the graph to yield behind its outputs
 };
 
@@ -44,10 +44,11 @@ struct RunOptions {
 
 // Where the work of the last run was done.
 struct Counters {
-  int64_t plans = 0;              // how often planning happened since load
-  int64_t kernel_launches = 0;    // of the last run: by device kernels,
-  int64_t host_operators = 0;     //   by operators that must run on the host (strings, sequences, control of data),
-  int64_t reference_launches = 0; //   and by the reference interpreter for want of a kernel
+  int64_t plans = 0;            // how often planning happened since load
+  int64_t kernel_launches = 0;  // of the last run: by device kernels,
+  int64_t host_operators =
+      0;  //   by operators that must run on the host (strings, sequences, control of data),
+  int64_t reference_launches = 0;  //   and by the reference interpreter for want of a kernel
 };
 
 struct MemoryUse {
@@ -59,11 +60,14 @@ struct MemoryUse {
 // Safe to use from several threads at once.
 class Model {
  public:
-  static Result<std::unique_ptr<Model>> load(const std::string& path, const LoadOptions& options = {});
-  static Result<std::unique_ptr<Model>> load_bytes(std::string_view bytes, std::shared_ptr<const void> keep,
+  static Result<std::unique_ptr<Model>> load(const std::string& path,
+                                             const LoadOptions& options = {});
+  static Result<std::unique_ptr<Model>> load_bytes(std::string_view bytes,
+                                                   std::shared_ptr<const void> keep,
                                                    const LoadOptions& options = {});
   // A graph of one's own making.
-  static Result<std::unique_ptr<Model>> from_graph(ir::Graph graph, const LoadOptions& options = {});
+  static Result<std::unique_ptr<Model>> from_graph(ir::Graph graph,
+                                                   const LoadOptions& options = {});
   ~Model();
 
   const std::vector<Port>& inputs() const;
@@ -71,7 +75,8 @@ class Model {
   const ir::Graph& graph() const;
 
   // Inputs by name; every input must be given and fit its type. Outputs in the order of outputs().
-  Result<std::vector<op::Value>> run(const std::map<std::string, op::Value>& inputs, const RunOptions& options = {});
+  Result<std::vector<op::Value>> run(const std::map<std::string, op::Value>& inputs,
+                                     const RunOptions& options = {});
 
   Counters counters() const;
   MemoryUse memory() const;
@@ -82,7 +87,8 @@ class Model {
 
  private:
   struct Impl;
-  static Result<std::unique_ptr<Model>> make(import::onnx::ImportedModel imported, const LoadOptions& options);
+  static Result<std::unique_ptr<Model>> make(import::onnx::ImportedModel imported,
+                                             const LoadOptions& options);
   explicit Model(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -24,7 +24,8 @@ Tensor random_tensor(op::Dims dims, int seed) {
   return t;
 }
 
-std::unique_ptr<Model> load(std::string_view text, LoadOptions options = {}, std::vector<Tensor> store = {}) {
+std::unique_ptr<Model> load(std::string_view text, LoadOptions options = {},
+                            std::vector<Tensor> store = {}) {
   auto graph = ir::parse(text, store);
   EXPECT_TRUE(graph) << graph.error().message;
   auto model = Model::from_graph(*std::move(graph), options);
@@ -42,7 +43,8 @@ void expect_same(Model& device, Model& reference, const Inputs& inputs) {
     const Tensor &x = (*a)[i].tensor(), &y = (*b)[i].tensor();
     ASSERT_EQ(x.dims(), y.dims()) << "output " << i;
     for (int64_t k = 0; k < x.count(); ++k)
-      ASSERT_NEAR(x.f64(k), y.f64(k), 1e-5 * (1 + std::abs(y.f64(k)))) << "output " << i << ", element " << k;
+      ASSERT_NEAR(x.f64(k), y.f64(k), 1e-5 * (1 + std::abs(y.f64(k))))
+          << "output " << i << ", element " << k;
   }
 }
 
@@ -60,8 +62,10 @@ constexpr std::string_view kMlp = R"(graph @"mlp"(%0 "x": f32[n,4]) {
 std::vector<Tensor> mlp_weights() { return {random_tensor({4, 8}, 1), random_tensor({8}, 2)}; }
 
 TEST(Model, RunsOnePlanForAllSizes) {
-  auto device = load(kMlp, {}, mlp_weights()), reference = load(kMlp, {.device = "reference"}, mlp_weights());
-  for (int64_t n : {3, 1, 17, 1, 64, 0, 5}) expect_same(*device, *reference, {{"x", random_tensor({n, 4}, 3)}});
+  auto device = load(kMlp, {}, mlp_weights()),
+       reference = load(kMlp, {.device = "reference"}, mlp_weights());
+  for (int64_t n : {3, 1, 17, 1, 64, 0, 5})
+    expect_same(*device, *reference, {{"x", random_tensor({n, 4}, 3)}});
   // One row is a vector's business: another kernel, another class of shapes.
   EXPECT_LE(device->counters().plans, 2);
   EXPECT_EQ(device->counters().kernel_launches, 3);
@@ -77,7 +81,8 @@ TEST(Model, SaysWhatIsWrongWithInputs) {
     return r.error().message;
   };
   EXPECT_EQ(message({}), "input 'x' (f32[n,4]) is missing");
-  EXPECT_EQ(message({{"x", random_tensor({2, 4}, 1)}, {"z", random_tensor({1}, 1)}}), "the model has no input 'z'");
+  EXPECT_EQ(message({{"x", random_tensor({2, 4}, 1)}, {"z", random_tensor({1}, 1)}}),
+            "the model has no input 'z'");
   EXPECT_EQ(message({{"x", random_tensor({2, 5}, 1)}}), "'x': dim 1 is 5, need 4");
   EXPECT_EQ(message({{"x", random_tensor({8}, 1)}}), "'x' has rank 1 (f32[8]), need 2 (f32[n,4])");
   EXPECT_EQ(message({{"x", *Tensor::make(DType::kF64, {2, 4})}}), "'x' has type f64, need f32");
@@ -101,7 +106,8 @@ TEST(Model, ManyThreadsShareOneModel) {
   std::vector<std::jthread> threads;
   for (int t = 0; t < 6; ++t)
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 20; ++i) expect_same(*model, *reference, {{"x", random_tensor({1 + (t * 7 + i) % 9, 4}, t)}});
+      for (int i = 0; i < 20; ++i)
+        expect_same(*model, *reference, {{"x", random_tensor({1 + (t * 7 + i) % 9, 4}, t)}});
     });
   threads.clear();
   EXPECT_LE(model->counters().plans, 2);
@@ -126,14 +132,16 @@ constexpr std::string_view kGrow = R"(graph @"grow"(%0 "x": f32[n,2], %1 "trips"
 TEST(Model, LoopWhoseValueGrowsPlansOnce) {
   auto device = load(kGrow), reference = load(kGrow, {.device = "reference"});
   for (int64_t trips : {0, 1, 5, 40})
-    expect_same(*device, *reference, {{"x", random_tensor({3, 2}, 1)}, {"trips", Tensor::scalar(DType::kI64, trips)}});
+    expect_same(*device, *reference,
+                {{"x", random_tensor({3, 2}, 1)}, {"trips", Tensor::scalar(DType::kI64, trips)}});
   EXPECT_LE(device->counters().plans, 2);
 }
 
 TEST(Model, LimitsStopLoopsThatNeverEnd) {
   for (const char* place : {"cpu", "reference"}) {
     auto model = load(kGrow, {.device = place});
-    const Inputs forever{{"x", random_tensor({3, 2}, 1)}, {"trips", Tensor::scalar(DType::kI64, INT64_MAX)}};
+    const Inputs forever{{"x", random_tensor({3, 2}, 1)},
+                         {"trips", Tensor::scalar(DType::kI64, INT64_MAX)}};
     RunOptions options;
     options.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
     auto late = model->run(forever, options);
@@ -144,7 +152,9 @@ TEST(Model, LimitsStopLoopsThatNeverEnd) {
     ASSERT_FALSE(full) << place;
     EXPECT_EQ(full.error().code, Code::kResourceExhausted) << place << ": " << full.error().message;
     // A run that failed leaves nothing behind.
-    EXPECT_TRUE(model->run({{"x", random_tensor({3, 2}, 1)}, {"trips", Tensor::scalar(DType::kI64, int64_t{2})}})) << place;
+    EXPECT_TRUE(model->run(
+        {{"x", random_tensor({3, 2}, 1)}, {"trips", Tensor::scalar(DType::kI64, int64_t{2})}}))
+        << place;
   }
 }
 
@@ -171,7 +181,8 @@ TEST(Model, BranchesMayPassValuesThroughAndDifferInRank) {
   auto device = load(kBranch), reference = load(kBranch, {.device = "reference"});
   for (int64_t c : {0, 1, 1, 0})
     for (int64_t n : {1, 4, 0})
-      expect_same(*device, *reference, {{"c", Tensor::scalar(DType::kBool, c)}, {"x", random_tensor({n, 2}, 7)}});
+      expect_same(*device, *reference,
+                  {{"c", Tensor::scalar(DType::kBool, c)}, {"x", random_tensor({n, 2}, 7)}});
 }
 
 // "_10" sorts before "_9": all of them must be bound.
@@ -184,7 +195,8 @@ TEST(Model, BindsManySizesAtOnce) {
 )";
   auto device = load(kText), reference = load(kText, {.device = "reference"});
   const int64_t shape[] = {1, 3, 2};
-  expect_same(*device, *reference, {{"x", random_tensor({6}, 1)}, {"shape", Tensor::of_i64(shape)}});
+  expect_same(*device, *reference,
+              {{"x", random_tensor({6}, 1)}, {"shape", Tensor::of_i64(shape)}});
 }
 
 constexpr std::string_view kScan = R"(graph @"scan"(%0 "s": f32[2], %1 "x": f32[3,t]) {
@@ -203,7 +215,9 @@ constexpr std::string_view kScan = R"(graph @"scan"(%0 "s": f32[2], %1 "x": f32[
 
 TEST(Model, ScansAlongAnyAxisInEitherDirection) {
   auto device = load(kScan), reference = load(kScan, {.device = "reference"});
-  for (int64_t t : {1, 5, 0}) expect_same(*device, *reference, {{"s", random_tensor({2}, 1)}, {"x", random_tensor({3, t}, 2)}});
+  for (int64_t t : {1, 5, 0})
+    expect_same(*device, *reference,
+                {{"s", random_tensor({2}, 1)}, {"x", random_tensor({3, t}, 2)}});
 }
 
 // Two blocks live at a time share the slab; the output is a block of its own.
@@ -223,7 +237,9 @@ TEST(Model, ObservesNamedValues) {
     auto model = load(kMlp, {.device = place}, mlp_weights());
     std::map<std::string, op::Dims> seen;
     RunOptions options;
-    options.observe = [&](const std::string& name, const Value& v) { seen[name] = v.tensor().dims(); };
+    options.observe = [&](const std::string& name, const Value& v) {
+      seen[name] = v.tensor().dims();
+    };
     ASSERT_TRUE(model->run({{"x", random_tensor({3, 4}, 1)}}, options));
     EXPECT_EQ(seen["h"], (op::Dims{3, 8})) << place;
   }

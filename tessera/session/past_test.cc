@@ -1,5 +1,5 @@
-// A decoding step with past keys and values, as language models are exported: its sizes grow by one with every token, and
-// planning must not happen again for each.
+// A decoding step with past keys and values, as language models are exported: its sizes grow by one
+// with every token, and planning must not happen again for each.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,8 @@ namespace {
 using op::Tensor;
 using op::Value;
 
-// p: past length; heads 2, head size 8, width 16, vocabulary 32. The past is (keys and values, batch, heads, p, size).
+// p: past length; heads 2, head size 8, width 16, vocabulary 32. The past is (keys and values,
+// batch, heads, p, size).
 constexpr std::string_view kStep = R"(graph @"step"(%0 "ids": i64[1,1], %1 "past": f32[2,1,2,p,8]) {
   %2 "words" = constant f32[32,16] @0
   %3 "places" = constant f32[128,16] @1
@@ -75,7 +76,8 @@ Tensor random_tensor(op::Dims dims, unsigned seed) {
 }
 
 std::unique_ptr<Model> load(const std::string& device) {
-  auto graph = ir::parse(kStep, {random_tensor({32, 16}, 1), random_tensor({128, 16}, 2), random_tensor({16, 48}, 3), random_tensor({16, 16}, 4)});
+  auto graph = ir::parse(kStep, {random_tensor({32, 16}, 1), random_tensor({128, 16}, 2),
+                                 random_tensor({16, 48}, 3), random_tensor({16, 16}, 4)});
   EXPECT_TRUE(graph) << graph.error().message;
   auto model = Model::from_graph(*std::move(graph), {.device = device});
   EXPECT_TRUE(model) << model.error().message;
@@ -95,7 +97,9 @@ TEST(Past, SixtyFourLengthsPlanAtMostThreeTimes) {
     for (size_t i = 0; i < 2; ++i) {
       const Tensor &x = (*ours)[i].tensor(), &y = (*theirs)[i].tensor();
       ASSERT_EQ(x.dims(), y.dims());
-      for (int64_t k = 0; k < x.count(); ++k) ASSERT_NEAR(x.f64(k), y.f64(k), 1e-5) << "length " << length << ", output " << i << ", element " << k;
+      for (int64_t k = 0; k < x.count(); ++k)
+        ASSERT_NEAR(x.f64(k), y.f64(k), 1e-5)
+            << "length " << length << ", output " << i << ", element " << k;
     }
     past = (*ours)[1];  // the next step reads what this one wrote
   }
@@ -103,8 +107,8 @@ TEST(Past, SixtyFourLengthsPlanAtMostThreeTimes) {
   EXPECT_EQ(past.tensor().dims(), (op::Dims{2, 1, 2, 65, 8}));
 }
 
-// The same of an exported model: inputs input_ids (1, 1) and past (layers, 2, 1, heads, length, size), outputs logits and
-// past with one more. tools/models.py --all names one.
+// The same of an exported model: inputs input_ids (1, 1) and past (layers, 2, 1, heads, length,
+// size), outputs logits and past with one more. tools/models.py --all names one.
 TEST(Past, SixtyFourLengthsOfAnExportedModelPlanAtMostThreeTimes) {
   const char* path = std::getenv("TESSERA_PAST_MODEL");
   if (!path) GTEST_SKIP() << "TESSERA_PAST_MODEL names no model";
@@ -113,12 +117,14 @@ TEST(Past, SixtyFourLengthsOfAnExportedModelPlanAtMostThreeTimes) {
   ASSERT_EQ((*model)->inputs().size(), 2u);
   ASSERT_TRUE((*model)->inputs()[1].type.ranked());
   op::Dims dims;
-  for (const op::Expr& d : *(*model)->inputs()[1].type.shape) dims.push_back(d.constant().value_or(1));
+  for (const op::Expr& d : *(*model)->inputs()[1].type.shape)
+    dims.push_back(d.constant().value_or(1));
   Value past = random_tensor(dims, 5);
   for (int64_t length = 1; length <= 64; ++length) {
     Tensor ids = *Tensor::make(DType::kI64, {1, 1});
     ids.set_i64(0, length);
-    auto outputs = (*model)->run({{(*model)->inputs()[0].name, ids}, {(*model)->inputs()[1].name, past}});
+    auto outputs =
+        (*model)->run({{(*model)->inputs()[0].name, ids}, {(*model)->inputs()[1].name, past}});
     ASSERT_TRUE(outputs) << "length " << length << ": " << outputs.error().message;
     past = (*outputs)[1];
     ++dims[4];

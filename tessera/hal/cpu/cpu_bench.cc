@@ -1,5 +1,5 @@
-// What the HAL costs on the cpu backend. The design's budgets: an in-order launch at most 1 us, an allocator hit at most
-// 1 us, a submission that waits at most 5 us.
+// What the HAL costs on the cpu backend. The design's budgets: an in-order launch at most 1 us, an
+// allocator hit at most 1 us, a submission that waits at most 5 us.
 //
 //   cmake --build build --target tessera_hal_cpu_bench && build/tessera_hal_cpu_bench
 #include <benchmark/benchmark.h>
@@ -32,7 +32,8 @@ void in_order_launch(benchmark::State& state) {
   uint64_t value = 0;
   for (auto _ : state) {
     ++value;
-    benchmark::DoNotOptimize(queue.submit({launch({.executable = &machine.executable})}, {done.at(value - 1)}, {done.at(value)}));
+    benchmark::DoNotOptimize(queue.submit({launch({.executable = &machine.executable})},
+                                          {done.at(value - 1)}, {done.at(value)}));
   }
 }
 
@@ -42,7 +43,9 @@ void waiting_submission(benchmark::State& state) {
   Timeline gate = *machine.device->timeline();
   const Timeline done = *machine.device->timeline();
   uint64_t value = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(queue.submit({launch({.executable = &machine.executable})}, {gate.at(1)}, {done.at(++value)}));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(queue.submit({launch({.executable = &machine.executable})},
+                                          {gate.at(1)}, {done.at(++value)}));
   if (!gate.signal(1) || !done.wait(value)) state.SkipWithError("the submissions did not finish");
 }
 

@@ -37,14 +37,16 @@ Status activation(NodeContext& c) {
 
 Status gelu(NodeContext& c) {
   const std::string form = c.s("approximate", "none");
-  if (form != "none" && form != "tanh") return c.fail("approximate is '{}', need 'none' or 'tanh'", form);
+  if (form != "none" && form != "tanh")
+    return c.fail("approximate is '{}', need 'none' or 'tanh'", form);
   c.out(0, c.b.op("gelu", {c.in(0)}, {{"tanh", int64_t{form == "tanh"}}}));
   return {};
 }
 
 // gamma * elu(x; alpha); opset 1 rounded its defaults.
 Status selu(NodeContext& c) {
-  const double alpha = c.f("alpha", c.opset < 6 ? 1.6732f : 1.67326319f), gamma = c.f("gamma", c.opset < 6 ? 1.0507f : 1.05070102f);
+  const double alpha = c.f("alpha", c.opset < 6 ? 1.6732f : 1.67326319f),
+               gamma = c.f("gamma", c.opset < 6 ? 1.0507f : 1.05070102f);
   const ValueId y = c.b.op("elu", {c.in(0)}, {{"alpha", alpha}});
   c.out(0, c.b.mul(y, c.b.scalar_like(y, gamma)));
   return {};
@@ -75,7 +77,8 @@ Status softsign(NodeContext& c) {
 
 Status thresholded_relu(NodeContext& c) {
   const ValueId x = c.in(0);
-  c.out(0, c.b.select(c.b.op("gt", {x, c.b.scalar_like(x, c.f("alpha", 1))}), x, c.b.scalar_like(x, 0)));
+  c.out(0, c.b.select(c.b.op("gt", {x, c.b.scalar_like(x, c.f("alpha", 1))}), x,
+                      c.b.scalar_like(x, 0)));
   return {};
 }
 
@@ -84,12 +87,14 @@ Status shrink(NodeContext& c) {
   ir::Builder& b = c.b;
   const ValueId x = c.in(0), bias = b.scalar_like(x, c.f("bias", 0));
   const double lambd = c.f("lambd", 0.5);
-  const ValueId rest = b.select(b.op("gt", {x, b.scalar_like(x, lambd)}), b.sub(x, bias), b.scalar_like(x, 0));
+  const ValueId rest =
+      b.select(b.op("gt", {x, b.scalar_like(x, lambd)}), b.sub(x, bias), b.scalar_like(x, 0));
   c.out(0, b.select(b.op("lt", {x, b.scalar_like(x, -lambd)}), b.add(x, bias), rest));
   return {};
 }
 
-// Before opset 13 the input is flattened to 2-D at `axis` (1 by default), rows are what is normalised.
+// Before opset 13 the input is flattened to 2-D at `axis` (1 by default), rows are what is
+// normalised.
 Status along_axis(NodeContext& c, std::string_view op) {
   ir::Builder& b = c.b;
   const op::Type& x = c.type(0);
@@ -119,9 +124,15 @@ std::vector<Converter> make_rows() {
   std::vector<Converter> list;
   for (const Row& row : rows()) list.push_back({"", row.onnx, activation});
   const Converter more[] = {
-      {"", "Gelu", gelu},       {"", "Selu", selu},       {"", "Celu", celu},
-      {"", "Softsign", softsign}, {"", "ThresholdedRelu", thresholded_relu}, {"", "Shrink", shrink},
-      {"", "Softmax", softmax}, {"", "LogSoftmax", log_softmax}, {"", "Hardmax", hardmax},
+      {"", "Gelu", gelu},
+      {"", "Selu", selu},
+      {"", "Celu", celu},
+      {"", "Softsign", softsign},
+      {"", "ThresholdedRelu", thresholded_relu},
+      {"", "Shrink", shrink},
+      {"", "Softmax", softmax},
+      {"", "LogSoftmax", log_softmax},
+      {"", "Hardmax", hardmax},
   };
   list.insert(list.end(), std::begin(more), std::end(more));
   return list;

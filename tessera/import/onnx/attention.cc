@@ -11,9 +11,12 @@ namespace {
 Result<ValueId> split_heads(NodeContext& c, ValueId x, int64_t heads) {
   ir::Builder& b = c.b;
   const op::Expr hidden = b.type(x).dim(2);
-  if (heads < 1) return error(Code::kInvalidArgument, "{}: {} heads for the rank-3 input {}", c.node.op_type, heads, b.type(x).str());
+  if (heads < 1)
+    return error(Code::kInvalidArgument, "{}: {} heads for the rank-3 input {}", c.node.op_type,
+                 heads, b.type(x).str());
   if (const auto size = hidden.constant(); size && *size % heads != 0)
-    return error(Code::kInvalidArgument, "{}: the last size of {} is no multiple of {} heads", c.node.op_type, b.type(x).str(), heads);
+    return error(Code::kInvalidArgument, "{}: the last size of {} is no multiple of {} heads",
+                 c.node.op_type, b.type(x).str(), heads);
   const int64_t size = hidden.is_constant() ? *hidden.constant() / heads : -1;
   return b.transpose(b.reshape(x, {0, 0, heads, size}), {0, 2, 1, 3});
 }
@@ -28,7 +31,8 @@ ValueId join_heads(ir::Builder& b, ValueId x) {
 Status check_rank(NodeContext& c, size_t i, int low, int high) {
   if (!c.has(i)) return c.fail("input {} is missing", i);
   if (!c.type(i).ranked()) return c.fail("input {} must have a known rank", i);
-  if (c.type(i).rank() < low || c.type(i).rank() > high) return c.fail("input {} is {}, need rank {} to {}", i, c.type(i).str(), low, high);
+  if (c.type(i).rank() < low || c.type(i).rank() > high)
+    return c.fail("input {} is {}, need rank {} to {}", i, c.type(i).str(), low, high);
   return {};
 }
 
@@ -37,21 +41,26 @@ Status attention(NodeContext& c) {
   const bool packed = c.type(0).rank() == 3;
   std::vector<ValueId> inputs = c.inputs;
   for (size_t i = 0; i < 3; ++i) {
-    if ((c.type(i).rank() == 3) != packed) return c.fail("inputs 0 and {} are {} and {}: need one rank", i, c.type(0).str(), c.type(i).str());
+    if ((c.type(i).rank() == 3) != packed)
+      return c.fail("inputs 0 and {} are {} and {}: need one rank", i, c.type(0).str(),
+                    c.type(i).str());
     if (!packed) continue;
-    TRY_ASSIGN(inputs[i], split_heads(c, inputs[i], c.i(i == 0 ? "q_num_heads" : "kv_num_heads", 0)));
+    TRY_ASSIGN(inputs[i],
+               split_heads(c, inputs[i], c.i(i == 0 ? "q_num_heads" : "kv_num_heads", 0)));
   }
   op::Attrs attrs{{"causal", c.i("is_causal", 0)}, {"softcap", c.f("softcap", 0)}};
   if (c.has_attr("scale")) attrs.set("scale", c.f("scale", 1));
   if (c.has_attr("softmax_precision")) {
     TRY_ASSIGN(DType precision, dtype_from_onnx(static_cast<int32_t>(c.i("softmax_precision", 1))));
-    if (!is_float(precision)) return c.fail("softmax_precision is {}, need a float type", name_of(precision));
+    if (!is_float(precision))
+      return c.fail("softmax_precision is {}, need a float type", name_of(precision));
     attrs.set("softmax", precision);
   }
   const int64_t mode = c.i("qk_matmul_output_mode", 0);
   if (mode < 0 || mode > 3) return c.fail("qk_matmul_output_mode is {}, need 0 to 3", mode);
   attrs.set("scores_mode", mode);
-  c.outputs = c.b.ops("attention", std::move(inputs), std::move(attrs), static_cast<int>(c.output_count()));
+  c.outputs =
+      c.b.ops("attention", std::move(inputs), std::move(attrs), static_cast<int>(c.output_count()));
   if (packed) c.out(0, join_heads(c.b, c.outputs[0]));
   return {};
 }
@@ -63,7 +72,8 @@ Result<ValueId> modified(NodeContext& c, std::string_view name, ValueId x) {
   TRY(c.b.status());
   TRY_ASSIGN(Importer::Body body, c.importer.import_body(*a->g, {c.b.type(x)}));
   if (body.graph.outputs.size() != 1)
-    return error(Code::kInvalidArgument, "{}: {} yields {} values, need 1", c.node.op_type, name, body.graph.outputs.size());
+    return error(Code::kInvalidArgument, "{}: {} yields {} values, need 1", c.node.op_type, name,
+                 body.graph.outputs.size());
   std::vector<ValueId> inputs{x};
   for (const std::string& capture : body.captures) {
     TRY_ASSIGN(ValueId id, c.importer.lookup(capture));
@@ -91,11 +101,14 @@ Status flex_attention(NodeContext& c) {
   const DType compute = ir::wider(ir::wide(own), type);
   const auto size = c.type(0).dim(3).constant();
   if (!size && !c.has_attr("scale")) return c.fail("needs a scale where the head size is unknown");
-  const double scale = c.has_attr("scale") ? c.f("scale", 1) : 1 / std::sqrt(static_cast<double>(*size));
+  const double scale =
+      c.has_attr("scale") ? c.f("scale", 1) : 1 / std::sqrt(static_cast<double>(*size));
   const ValueId q = b.mul(b.convert(c.in(0), compute), b.scalar(compute, scale));
-  const ValueId scores = b.convert(ir::heads_dot(b, q, b.transpose(b.convert(c.in(1), compute), {0, 1, 3, 2})), type);
+  const ValueId scores =
+      b.convert(ir::heads_dot(b, q, b.transpose(b.convert(c.in(1), compute), {0, 1, 3, 2})), type);
   TRY_ASSIGN(const ValueId masked, modified(c, "score_mod", scores));
-  TRY_ASSIGN(const ValueId p, modified(c, "prob_mod", b.op("softmax", {masked}, {{"axis", int64_t{-1}}})));
+  TRY_ASSIGN(const ValueId p,
+             modified(c, "prob_mod", b.op("softmax", {masked}, {{"axis", int64_t{-1}}})));
   TRY(b.status());
   c.out(0, b.convert(ir::heads_dot(b, b.convert(p, compute), b.convert(c.in(2), compute)), own));
   return {};
@@ -105,10 +118,14 @@ Status flex_attention(NodeContext& c) {
 Status linear_attention(NodeContext& c) {
   ir::Builder& b = c.b;
   const std::string rule = c.s("update_rule", "gated_delta");
-  if (rule != "linear" && rule != "gated" && rule != "delta" && rule != "gated_delta") return c.fail("unknown update_rule '{}'", rule);
-  const bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
-  if (gated != c.has(4)) return c.fail("update_rule '{}' {} decay", rule, gated ? "needs" : "forbids");
-  if (delta != c.has(5)) return c.fail("update_rule '{}' {} beta", rule, delta ? "needs" : "forbids");
+  if (rule != "linear" && rule != "gated" && rule != "delta" && rule != "gated_delta")
+    return c.fail("unknown update_rule '{}'", rule);
+  const bool gated = rule == "gated" || rule == "gated_delta",
+             delta = rule == "delta" || rule == "gated_delta";
+  if (gated != c.has(4))
+    return c.fail("update_rule '{}' {} decay", rule, gated ? "needs" : "forbids");
+  if (delta != c.has(5))
+    return c.fail("update_rule '{}' {} beta", rule, delta ? "needs" : "forbids");
   const int64_t heads = c.i("q_num_heads", 0), kv_heads = c.i("kv_num_heads", 0);
   std::vector<ValueId> inputs = c.inputs;
   inputs.resize(6, kAbsent);
@@ -128,7 +145,8 @@ Status linear_attention(NodeContext& c) {
   }
   op::Attrs attrs;
   if (const double scale = c.f("scale", 0); scale != 0) attrs.set("scale", scale);
-  c.outputs = b.ops("linear_attention", std::move(inputs), std::move(attrs), static_cast<int>(c.output_count()));
+  c.outputs = b.ops("linear_attention", std::move(inputs), std::move(attrs),
+                    static_cast<int>(c.output_count()));
   c.out(0, join_heads(b, c.outputs[0]));
   return {};
 }
@@ -140,7 +158,9 @@ Status rotary(NodeContext& c) {
   if (packed) {
     TRY_ASSIGN(inputs[0], split_heads(c, inputs[0], c.i("num_heads", 0)));
   }
-  const ValueId y = c.b.op("rotary", std::move(inputs), {{"interleaved", c.i("interleaved", 0)}, {"dim", c.i("rotary_embedding_dim", 0)}});
+  const ValueId y =
+      c.b.op("rotary", std::move(inputs),
+             {{"interleaved", c.i("interleaved", 0)}, {"dim", c.i("rotary_embedding_dim", 0)}});
   c.out(0, packed ? join_heads(c.b, y) : y);
   return {};
 }

@@ -8,7 +8,8 @@ namespace {
 
 Status constant(NodeContext& c) {
   ir::Builder& b = c.b;
-  if (c.node.attribute.size() != 1) return c.fail("has {} attributes, need one", c.node.attribute.size());
+  if (c.node.attribute.size() != 1)
+    return c.fail("has {} attributes, need one", c.node.attribute.size());
   const AttributeProto& a = c.node.attribute[0];
   op::Tensor t;
   if (a.name == "value") {
@@ -40,7 +41,9 @@ Status constant(NodeContext& c) {
 
 Status constant_of_shape(NodeContext& c) {
   op::Tensor value = op::Tensor::scalar(DType::kF32, 0.0);
-  if (c.has_attr("value")) { TRY_ASSIGN(value, c.tensor("value")); }
+  if (c.has_attr("value")) {
+    TRY_ASSIGN(value, c.tensor("value"));
+  }
   if (value.count() != 1) return c.fail("the value has {} elements, need 1", value.count());
   c.out(0, c.b.broadcast_to(c.b.constant(value.reshaped({})), c.in(0)));
   return {};
@@ -80,7 +83,8 @@ Status cast(NodeContext& c) {
     if (!to) return c.fail("'{}' is not an element type", a->s);
     return cast_to(c, *to);
   }
-  TRY_ASSIGN(DType to, dtype_from_onnx(static_cast<int32_t>(std::clamp<int64_t>(c.i("to", 0), 0, INT32_MAX))));
+  TRY_ASSIGN(DType to, dtype_from_onnx(
+                           static_cast<int32_t>(std::clamp<int64_t>(c.i("to", 0), 0, INT32_MAX))));
   return cast_to(c, to);
 }
 Status cast_like(NodeContext& c) {
@@ -89,7 +93,8 @@ Status cast_like(NodeContext& c) {
 }
 
 constexpr Converter kRows[] = {
-    {"", "Cast", cast}, {"", "CastLike", cast_like}, {"", "Constant", constant}, {"", "ConstantOfShape", constant_of_shape},
+    {"", "Cast", cast},         {"", "CastLike", cast_like},
+    {"", "Constant", constant}, {"", "ConstantOfShape", constant_of_shape},
     {"", "Range", range},
 };
 

@@ -7,13 +7,15 @@ namespace tessera::import::onnx {
 namespace {
 
 // Rewrites a body so that it takes exactly `captures`, in that order, after its formal inputs.
-void align_captures(Importer::Body& body, size_t formals, const std::vector<std::string>& captures, const ir::Graph& outer,
-                    const std::vector<ValueId>& ids) {
-  std::vector<ValueId> inputs(body.graph.inputs.begin(), body.graph.inputs.begin() + static_cast<int64_t>(formals));
+void align_captures(Importer::Body& body, size_t formals, const std::vector<std::string>& captures,
+                    const ir::Graph& outer, const std::vector<ValueId>& ids) {
+  std::vector<ValueId> inputs(body.graph.inputs.begin(),
+                              body.graph.inputs.begin() + static_cast<int64_t>(formals));
   for (size_t i = 0; i < captures.size(); ++i) {
     auto own = std::find(body.captures.begin(), body.captures.end(), captures[i]);
     if (own != body.captures.end()) {
-      inputs.push_back(body.graph.inputs[formals + static_cast<size_t>(own - body.captures.begin())]);
+      inputs.push_back(
+          body.graph.inputs[formals + static_cast<size_t>(own - body.captures.begin())]);
     } else {
       inputs.push_back(body.graph.add_input(captures[i], outer.type(ids[i])));
     }
@@ -29,18 +31,23 @@ const GraphProto* body_of(NodeContext& c, std::string_view name) {
 Status if_(NodeContext& c) {
   const GraphProto *then_proto = body_of(c, "then_branch"), *else_proto = body_of(c, "else_branch");
   if (!then_proto || !else_proto) return c.fail("needs then_branch and else_branch");
-  // Exporters ask about ranks and sizes that are plain here: the branch not taken often does not even fit them.
+  // Exporters ask about ranks and sizes that are plain here: the branch not taken often does not
+  // even fit them.
   if (auto known = c.known_ints(0); known && known->size() == 1) {
-    const std::string_view name = !c.node.name.empty() ? c.node.name : c.node.output.empty() ? c.node.op_type : c.node.output[0];
+    const std::string_view name = !c.node.name.empty()    ? c.node.name
+                                  : c.node.output.empty() ? c.node.op_type
+                                                          : c.node.output[0];
     TRY_ASSIGN(c.outputs, c.importer.inline_body((*known)[0] ? *then_proto : *else_proto, name));
-    if (c.outputs.size() < c.output_count()) return c.fail("has {} outputs, its branch {}", c.output_count(), c.outputs.size());
+    if (c.outputs.size() < c.output_count())
+      return c.fail("has {} outputs, its branch {}", c.output_count(), c.outputs.size());
     return {};
   }
   TRY_ASSIGN(Importer::Body then_body, c.importer.import_body(*then_proto, {}));
   TRY_ASSIGN(Importer::Body else_body, c.importer.import_body(*else_proto, {}));
   std::vector<std::string> captures = then_body.captures;
   for (const std::string& name : else_body.captures)
-    if (std::find(captures.begin(), captures.end(), name) == captures.end()) captures.push_back(name);
+    if (std::find(captures.begin(), captures.end(), name) == captures.end())
+      captures.push_back(name);
   std::vector<ValueId> inputs{c.in(0)}, ids;
   for (const std::string& name : captures) {
     TRY_ASSIGN(ValueId id, c.importer.lookup(name));
@@ -52,11 +59,13 @@ Status if_(NodeContext& c) {
   std::vector<ir::Graph> bodies;
   bodies.push_back(std::move(then_body.graph));
   bodies.push_back(std::move(else_body.graph));
-  c.outputs = c.b.ops("if", std::move(inputs), {}, static_cast<int>(c.output_count()), std::move(bodies));
+  c.outputs =
+      c.b.ops("if", std::move(inputs), {}, static_cast<int>(c.output_count()), std::move(bodies));
   return {};
 }
 
-// A size that changes from one trip to the next is open: `joined` keeps those of `a` that `b` confirms.
+// A size that changes from one trip to the next is open: `joined` keeps those of `a` that `b`
+// confirms.
 op::Type generalise(const op::Type& a, const op::Type& b, ir::SymbolSource& symbols) {
   if (a.kind == b.kind && a.element && b.element) {
     op::Type t = a;
@@ -71,20 +80,24 @@ op::Type generalise(const op::Type& a, const op::Type& b, ir::SymbolSource& symb
   return op::Type::tensor(a.dtype, std::move(shape));
 }
 
-// Imports a body until the types of its carried values hold for every trip. carried: their places among the formal
-// inputs and among the results.
-Result<Importer::Body> fixed_point(NodeContext& c, const GraphProto& proto, std::vector<op::Type> types, size_t first_input,
+// Imports a body until the types of its carried values hold for every trip. carried: their places
+// among the formal inputs and among the results.
+Result<Importer::Body> fixed_point(NodeContext& c, const GraphProto& proto,
+                                   std::vector<op::Type> types, size_t first_input,
                                    size_t first_output, size_t carried) {
   for (int round = 0;; ++round) {
     TRY_ASSIGN(Importer::Body body, c.importer.import_body(proto, types));
     if (body.graph.outputs.size() < first_output + carried)
-      return error(Code::kInvalidArgument, "{}: the body yields {} values, need at least {}", c.node.op_type, body.graph.outputs.size(), first_output + carried);
+      return error(Code::kInvalidArgument, "{}: the body yields {} values, need at least {}",
+                   c.node.op_type, body.graph.outputs.size(), first_output + carried);
     bool stable = true;
     for (size_t i = 0; i < carried; ++i) {
       op::Type& have = types[first_input + i];
       const op::Type& next = body.graph.type(body.graph.outputs[first_output + i]);
       if (next.is_tensor() && have.is_tensor() && next.dtype != have.dtype)
-        return error(Code::kInvalidArgument, "{}: carried value {} goes in as {} and comes out as {}", c.node.op_type, i, have.str(), next.str());
+        return error(Code::kInvalidArgument,
+                     "{}: carried value {} goes in as {} and comes out as {}", c.node.op_type, i,
+                     have.str(), next.str());
       const op::Type wider = generalise(have, next, *body.graph.symbols);
       stable &= wider == have;
       have = wider;
@@ -97,9 +110,11 @@ Status loop(NodeContext& c) {
   const GraphProto* proto = body_of(c, "body");
   if (!proto) return c.fail("needs a body");
   if (proto->input.size() < 2 || c.input_count() < 2 || proto->input.size() != c.input_count())
-    return c.fail("has {} inputs, its body {}: need as many, at least 2", c.input_count(), proto->input.size());
+    return c.fail("has {} inputs, its body {}: need as many, at least 2", c.input_count(),
+                  proto->input.size());
   const size_t carried = c.input_count() - 2;
-  std::vector<op::Type> types{op::Type::tensor(DType::kI64, {}), op::Type::tensor(DType::kBool, {})};
+  std::vector<op::Type> types{op::Type::tensor(DType::kI64, {}),
+                              op::Type::tensor(DType::kBool, {})};
   for (size_t i = 0; i < carried; ++i) {
     if (!c.has(i + 2)) return c.fail("carried value {} is missing", i);
     types.push_back(c.type(i + 2));
@@ -112,17 +127,20 @@ Status loop(NodeContext& c) {
   }
   std::vector<ir::Graph> bodies;
   bodies.push_back(std::move(body.graph));
-  c.outputs = c.b.ops("loop", std::move(inputs), {{"carried", static_cast<int64_t>(carried)}}, static_cast<int>(c.output_count()), std::move(bodies));
+  c.outputs = c.b.ops("loop", std::move(inputs), {{"carried", static_cast<int64_t>(carried)}},
+                      static_cast<int>(c.output_count()), std::move(bodies));
   return {};
 }
 
-// Opset 8: (lengths?, states..., scanned...) with a batch axis in front and time as the second axis. A scan over the batch
-// whose body scans the time, as far as the length of the batch's sequence goes; the outputs are filled up with zeros.
+// Opset 8: (lengths?, states..., scanned...) with a batch axis in front and time as the second
+// axis. A scan over the batch whose body scans the time, as far as the length of the batch's
+// sequence goes; the outputs are filled up with zeros.
 Status batched_scan(NodeContext& c, const GraphProto& proto) {
   const int64_t scanned = c.i("num_scan_inputs", 0);
   const int64_t formals = static_cast<int64_t>(proto.input.size());
   if (scanned < 1 || scanned > formals || static_cast<int64_t>(c.input_count()) != formals + 1)
-    return c.fail("num_scan_inputs is {}, with {} inputs and {} of the body", scanned, c.input_count(), formals);
+    return c.fail("num_scan_inputs is {}, with {} inputs and {} of the body", scanned,
+                  c.input_count(), formals);
   const size_t states = static_cast<size_t>(formals - scanned);
   const op::Ints directions = c.ints("directions");
   ir::Graph outer(c.node.name.empty() ? "batch" : std::string(c.node.name));
@@ -134,7 +152,8 @@ Status batched_scan(NodeContext& c, const GraphProto& proto) {
   for (size_t i = ragged ? 0 : 1; i < c.input_count(); ++i) {
     op::Type t = c.type(i);
     const int rank = i == 0 ? 1 : i > states ? 2 : 1;
-    if (!t.ranked() || t.rank() < rank) return c.fail("input {} is {}, need rank {} or more", i, t.str(), rank);
+    if (!t.ranked() || t.rank() < rank)
+      return c.fail("input {} is {}, need rank {} or more", i, t.str(), rank);
     t.shape->erase(t.shape->begin());
     inputs.push_back(c.in(i));
     slices.push_back(outer.add_input(i == 0 ? "length" : std::string(proto.input[i - 1].name), t));
@@ -143,12 +162,14 @@ Status batched_scan(NodeContext& c, const GraphProto& proto) {
   }
   TRY_ASSIGN(Importer::Body body, fixed_point(c, proto, types, 0, 0, states));
   const int outputs = static_cast<int>(body.graph.outputs.size());
-  if (static_cast<int>(c.output_count()) > outputs) return c.fail("has {} outputs, its body {}", c.output_count(), outputs);
+  if (static_cast<int>(c.output_count()) > outputs)
+    return c.fail("has {} outputs, its body {}", c.output_count(), outputs);
   const size_t batched = inputs.size();
   std::vector<ValueId> inner(slices.begin() + ragged, slices.end());
   const ValueId first = inner[states];
   const ValueId length = ragged ? b.reshape(slices[0], {1}) : kAbsent;
-  for (size_t i = states; ragged && i < inner.size(); ++i) inner[i] = b.op("slice", {inner[i], b.ints({0}), length, b.ints({0})});
+  for (size_t i = states; ragged && i < inner.size(); ++i)
+    inner[i] = b.op("slice", {inner[i], b.ints({0}), length, b.ints({0})});
   for (const std::string& name : body.captures) {
     TRY_ASSIGN(ValueId id, c.importer.lookup(name));
     inputs.push_back(id);
@@ -157,11 +178,16 @@ Status batched_scan(NodeContext& c, const GraphProto& proto) {
   std::vector<ir::Graph> bodies;
   bodies.push_back(std::move(body.graph));
   std::vector<ValueId> results = b.ops("scan", std::move(inner),
-                                       {{"states", static_cast<int64_t>(states)}, {"scanned", scanned}, {"input_reverse", directions}},
+                                       {{"states", static_cast<int64_t>(states)},
+                                        {"scanned", scanned},
+                                        {"input_reverse", directions}},
                                        outputs, std::move(bodies));
   for (size_t i = states; ragged && b.ok() && i < results.size(); ++i) {
-    const ValueId missing = b.sub(b.op("slice", {b.op("shape_of", {first}), b.ints({0}), b.ints({1})}), length);
-    results[i] = b.op("pad", {results[i], b.op("concat", {b.ints({0}), missing}, {{"axis", int64_t{0}}}), kAbsent, b.ints({0})});
+    const ValueId missing =
+        b.sub(b.op("slice", {b.op("shape_of", {first}), b.ints({0}), b.ints({1})}), length);
+    results[i] =
+        b.op("pad", {results[i], b.op("concat", {b.ints({0}), missing}, {{"axis", int64_t{0}}}),
+                     kAbsent, b.ints({0})});
   }
   TRY(b.status());
   for (size_t i = 0; i < c.output_count(); ++i) {
@@ -170,7 +196,8 @@ Status batched_scan(NodeContext& c, const GraphProto& proto) {
   }
   bodies.clear();
   bodies.push_back(std::move(outer));
-  c.outputs = c.b.ops("scan", std::move(inputs), {{"states", int64_t{0}}, {"scanned", static_cast<int64_t>(batched)}},
+  c.outputs = c.b.ops("scan", std::move(inputs),
+                      {{"states", int64_t{0}}, {"scanned", static_cast<int64_t>(batched)}},
                       static_cast<int>(c.output_count()), std::move(bodies));
   return {};
 }
@@ -180,8 +207,10 @@ Status scan(NodeContext& c) {
   if (!proto) return c.fail("needs a body");
   if (c.opset < 9) return batched_scan(c, *proto);
   const int64_t scanned = c.i("num_scan_inputs", 0);
-  if (scanned < 1 || scanned > static_cast<int64_t>(c.input_count()) || proto->input.size() != c.input_count())
-    return c.fail("num_scan_inputs is {}, with {} inputs and {} of the body", scanned, c.input_count(), proto->input.size());
+  if (scanned < 1 || scanned > static_cast<int64_t>(c.input_count()) ||
+      proto->input.size() != c.input_count())
+    return c.fail("num_scan_inputs is {}, with {} inputs and {} of the body", scanned,
+                  c.input_count(), proto->input.size());
   const size_t states = c.input_count() - static_cast<size_t>(scanned);
   const op::Ints axes = c.ints("scan_input_axes");
   std::vector<op::Type> types;
@@ -190,7 +219,8 @@ Status scan(NodeContext& c) {
     if (i >= states && t.ranked()) {
       int64_t axis = i - states < axes.size() ? axes[i - states] : 0;
       if (axis < 0) axis += t.rank();
-      if (axis < 0 || axis >= t.rank()) return c.fail("scan axis {} is outside rank {}", axis, t.rank());
+      if (axis < 0 || axis >= t.rank())
+        return c.fail("scan axis {} is outside rank {}", axis, t.rank());
       t.shape->erase(t.shape->begin() + axis);
     }
     types.push_back(t);
@@ -204,8 +234,11 @@ Status scan(NodeContext& c) {
   std::vector<ir::Graph> bodies;
   bodies.push_back(std::move(body.graph));
   c.outputs = c.b.ops("scan", std::move(inputs),
-                      {{"states", static_cast<int64_t>(states)}, {"scanned", scanned}, {"input_axes", axes},
-                       {"output_axes", c.ints("scan_output_axes")}, {"input_reverse", c.ints("scan_input_directions")},
+                      {{"states", static_cast<int64_t>(states)},
+                       {"scanned", scanned},
+                       {"input_axes", axes},
+                       {"output_axes", c.ints("scan_output_axes")},
+                       {"input_reverse", c.ints("scan_input_directions")},
                        {"output_reverse", c.ints("scan_output_directions")}},
                       static_cast<int>(c.output_count()), std::move(bodies));
   return {};

@@ -8,7 +8,8 @@
 namespace tessera::import::onnx {
 namespace {
 
-// Labels of axes: letters as written; the axes of "..." are counted from the right, '0' being the last one.
+// Labels of axes: letters as written; the axes of "..." are counted from the right, '0' being the
+// last one.
 using Labels = std::string;
 constexpr int kMaxEllipsis = 10;
 
@@ -37,12 +38,16 @@ Result<Labels> expand(NodeContext& c, const std::string& term, int rank) {
   Labels labels = term;
   if (dots != term.npos) {
     const int axes = rank < 0 ? 0 : rank - static_cast<int>(term.size() - 3);
-    if (axes < 0 || axes > kMaxEllipsis) return error(Code::kInvalidArgument, "{}: '{}' for an operand of rank {}", c.node.op_type, term, rank);
+    if (axes < 0 || axes > kMaxEllipsis)
+      return error(Code::kInvalidArgument, "{}: '{}' for an operand of rank {}", c.node.op_type,
+                   term, rank);
     labels = term.substr(0, dots) + ellipsis(axes) + term.substr(dots + 3);
   }
-  const bool letters = std::all_of(labels.begin(), labels.end(), [](char l) { return is_letter(l) || (l >= '0' && l <= '9'); });
+  const bool letters = std::all_of(labels.begin(), labels.end(),
+                                   [](char l) { return is_letter(l) || (l >= '0' && l <= '9'); });
   if (!letters || (rank >= 0 && static_cast<int>(labels.size()) != rank))
-    return error(Code::kInvalidArgument, "{}: '{}' for an operand of rank {}", c.node.op_type, term, rank);
+    return error(Code::kInvalidArgument, "{}: '{}' for an operand of rank {}", c.node.op_type, term,
+                 rank);
   return labels;
 }
 
@@ -50,7 +55,8 @@ Result<Equation> parse(NodeContext& c) {
   std::string text = c.s("equation", "");
   std::erase(text, ' ');
   for (char letter : text)
-    if (letter >= '0' && letter <= '9') return error(Code::kInvalidArgument, "{}: '{}' in the equation", c.node.op_type, letter);
+    if (letter >= '0' && letter <= '9')
+      return error(Code::kInvalidArgument, "{}: '{}' in the equation", c.node.op_type, letter);
   const size_t arrow = text.find("->");
   std::vector<std::string> terms{""};
   for (char letter : text.substr(0, arrow)) {
@@ -59,22 +65,31 @@ Result<Equation> parse(NodeContext& c) {
     else
       terms.back() += letter;
   }
-  if (terms.size() != c.input_count()) return error(Code::kInvalidArgument, "{}: {} terms for {} inputs", c.node.op_type, terms.size(), c.input_count());
+  if (terms.size() != c.input_count())
+    return error(Code::kInvalidArgument, "{}: {} terms for {} inputs", c.node.op_type, terms.size(),
+                 c.input_count());
   Equation e;
   int widest = 0;
   for (size_t i = 0; i < terms.size(); ++i) {
-    if (!c.has(i) || !c.type(i).ranked()) return error(Code::kUnimplemented, "{}: the rank of input {} must be known", c.node.op_type, i);
+    if (!c.has(i) || !c.type(i).ranked())
+      return error(Code::kUnimplemented, "{}: the rank of input {} must be known", c.node.op_type,
+                   i);
     TRY_ASSIGN(Labels labels, expand(c, terms[i], c.type(i).rank()));
-    if (terms[i].find("...") != std::string::npos) widest = std::max(widest, c.type(i).rank() - static_cast<int>(terms[i].size()) + 3);
+    if (terms[i].find("...") != std::string::npos)
+      widest = std::max(widest, c.type(i).rank() - static_cast<int>(terms[i].size()) + 3);
     e.inputs.push_back(labels);
   }
   if (arrow != text.npos) {
     const std::string term = text.substr(arrow + 2);
     const size_t dots = term.find("...");
-    TRY_ASSIGN(e.output, expand(c, term, dots == term.npos ? -1 : static_cast<int>(term.size()) - 3 + widest));
+    TRY_ASSIGN(
+        e.output,
+        expand(c, term, dots == term.npos ? -1 : static_cast<int>(term.size()) - 3 + widest));
     for (char l : e.output) {
-      const bool known = std::any_of(e.inputs.begin(), e.inputs.end(), [l](auto& labels) { return has(labels, l); });
-      if (!known || std::count(e.output.begin(), e.output.end(), l) != 1) return error(Code::kInvalidArgument, "{}: output '{}'", c.node.op_type, term);
+      const bool known = std::any_of(e.inputs.begin(), e.inputs.end(),
+                                     [l](auto& labels) { return has(labels, l); });
+      if (!known || std::count(e.output.begin(), e.output.end(), l) != 1)
+        return error(Code::kInvalidArgument, "{}: output '{}'", c.node.op_type, term);
     }
     return e;
   }
@@ -92,13 +107,16 @@ class Contraction {
  public:
   explicit Contraction(ir::Builder& b) : b_(b) {}
 
-  // A label that occurs twice keeps the diagonal: elsewhere is zero, and the sum drops the second axis.
+  // A label that occurs twice keeps the diagonal: elsewhere is zero, and the sum drops the second
+  // axis.
   Operand without_repeats(Operand x) {
     for (size_t i = 0; i < x.labels.size(); ++i) {
       const size_t j = x.labels.find(x.labels[i], i + 1);
       if (j == x.labels.npos) continue;
-      const ValueId same = b_.op("eq", {ir::index_along(b_, x.id, static_cast<int64_t>(i)), ir::index_along(b_, x.id, static_cast<int64_t>(j))});
-      x.id = b_.reduce("sum", b_.select(same, x.id, b_.scalar_like(x.id, 0)), {static_cast<int64_t>(j)}, false);
+      const ValueId same = b_.op("eq", {ir::index_along(b_, x.id, static_cast<int64_t>(i)),
+                                        ir::index_along(b_, x.id, static_cast<int64_t>(j))});
+      x.id = b_.reduce("sum", b_.select(same, x.id, b_.scalar_like(x.id, 0)),
+                       {static_cast<int64_t>(j)}, false);
       x.labels.erase(j, 1);
       --i;
     }
@@ -110,8 +128,10 @@ class Contraction {
     std::vector<int64_t> axes;
     Labels kept;
     for (size_t i = 0; i < x.labels.size(); ++i) {
-      if (has(needed, x.labels[i])) kept += x.labels[i];
-      else axes.push_back(static_cast<int64_t>(i));
+      if (has(needed, x.labels[i]))
+        kept += x.labels[i];
+      else
+        axes.push_back(static_cast<int64_t>(i));
     }
     if (!axes.empty()) x = {b_.reduce("sum", x.id, axes, false), kept};
     return x;
@@ -124,12 +144,16 @@ class Contraction {
     return {b_.transpose(x.id, perm), order};
   }
 
-  // a and b as (batch, M, K) and (batch, K, N). Labels of "..." broadcast, so they are always batch axes.
+  // a and b as (batch, M, K) and (batch, K, N). Labels of "..." broadcast, so they are always batch
+  // axes.
   Operand dot(Operand a, Operand x, const Labels& needed) {
     Labels batch, m, n, k;
-    auto is_batch = [&](char l) { return !is_letter(l) || (has(a.labels, l) && has(x.labels, l) && has(needed, l)); };
+    auto is_batch = [&](char l) {
+      return !is_letter(l) || (has(a.labels, l) && has(x.labels, l) && has(needed, l));
+    };
     for (int i = kMaxEllipsis; i-- > 0;)
-      if (const char l = static_cast<char>('0' + i); has(a.labels, l) || has(x.labels, l)) batch += l;
+      if (const char l = static_cast<char>('0' + i); has(a.labels, l) || has(x.labels, l))
+        batch += l;
     for (char l : a.labels)
       if (is_letter(l)) (is_batch(l) ? batch : has(x.labels, l) ? k : m) += l;
     for (char l : x.labels)
@@ -142,7 +166,8 @@ class Contraction {
     const ValueId y = b_.op("dot", {merged(a, batch, m, k), merged(x, batch, k, n)});
     if (m.size() == 1 && n.size() == 1) return {y, batch + m + n};
     std::vector<ValueId> shape;
-    if (!batch.empty()) shape.push_back(b_.slice(b_.shape_of(y), 0, 0, static_cast<int64_t>(batch.size())));
+    if (!batch.empty())
+      shape.push_back(b_.slice(b_.shape_of(y), 0, 0, static_cast<int64_t>(batch.size())));
     if (!m.empty()) shape.push_back(size_m);
     if (!n.empty()) shape.push_back(size_n);
     return {reshape(y, shape), batch + m + n};
@@ -164,7 +189,8 @@ class Contraction {
   }
 
   ValueId reshape(ValueId x, const std::vector<ValueId>& shape) {
-    return b_.op("reshape", {x, shape.empty() ? b_.ints({}) : b_.concat(shape, 0)}, {{"zero_is_zero", int64_t{1}}});
+    return b_.op("reshape", {x, shape.empty() ? b_.ints({}) : b_.concat(shape, 0)},
+                 {{"zero_is_zero", int64_t{1}}});
   }
 
   // (batch..., first..., second...) to (batch..., first, second)
@@ -192,7 +218,8 @@ Status einsum(NodeContext& c) {
     Operand next = contraction.without_repeats({c.in(i), e.inputs[i]});
     if (!b.ok()) return {};
     next = contraction.summed(next, needed + (i > 0 ? total.labels : ""));
-    if (i > 0) next = contraction.dot(contraction.summed(total, needed + next.labels), next, needed);
+    if (i > 0)
+      next = contraction.dot(contraction.summed(total, needed + next.labels), next, needed);
     total = next;
   }
   total = contraction.summed(total, e.output);

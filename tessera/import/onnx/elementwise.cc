@@ -10,13 +10,38 @@ struct Direct {
   std::string_view onnx, op;
 };
 constexpr Direct kDirect[] = {
-    {"Neg", "neg"},   {"Abs", "abs"},   {"Sign", "sign"},   {"Floor", "floor"}, {"Ceil", "ceil"},   {"Round", "round"},
-    {"Sqrt", "sqrt"}, {"Exp", "exp"},   {"Log", "log"},     {"Sin", "sin"},     {"Cos", "cos"},     {"Tan", "tan"},
-    {"Asin", "asin"}, {"Acos", "acos"}, {"Atan", "atan"},   {"Sinh", "sinh"},   {"Cosh", "cosh"},   {"Tanh", "tanh"},
-    {"Asinh", "asinh"}, {"Acosh", "acosh"}, {"Atanh", "atanh"}, {"Erf", "erf"}, {"Not", "not"},     {"BitwiseNot", "bit_not"},
-    {"IsNaN", "is_nan"}, {"Identity", "identity"},
-    {"LessOrEqual", "le"}, {"GreaterOrEqual", "ge"},
-    {"BitwiseAnd", "bit_and"}, {"BitwiseOr", "bit_or"}, {"BitwiseXor", "bit_xor"}, {"Where", "select"},
+    {"Neg", "neg"},
+    {"Abs", "abs"},
+    {"Sign", "sign"},
+    {"Floor", "floor"},
+    {"Ceil", "ceil"},
+    {"Round", "round"},
+    {"Sqrt", "sqrt"},
+    {"Exp", "exp"},
+    {"Log", "log"},
+    {"Sin", "sin"},
+    {"Cos", "cos"},
+    {"Tan", "tan"},
+    {"Asin", "asin"},
+    {"Acos", "acos"},
+    {"Atan", "atan"},
+    {"Sinh", "sinh"},
+    {"Cosh", "cosh"},
+    {"Tanh", "tanh"},
+    {"Asinh", "asinh"},
+    {"Acosh", "acosh"},
+    {"Atanh", "atanh"},
+    {"Erf", "erf"},
+    {"Not", "not"},
+    {"BitwiseNot", "bit_not"},
+    {"IsNaN", "is_nan"},
+    {"Identity", "identity"},
+    {"LessOrEqual", "le"},
+    {"GreaterOrEqual", "ge"},
+    {"BitwiseAnd", "bit_and"},
+    {"BitwiseOr", "bit_or"},
+    {"BitwiseXor", "bit_xor"},
+    {"Where", "select"},
 };
 
 Status direct(NodeContext& c) {
@@ -32,9 +57,12 @@ Status direct(NodeContext& c) {
 Status binary(NodeContext& c, std::string_view op) {
   if (c.input_count() != 2) return c.fail("has {} inputs, need 2", c.input_count());
   ValueId b = c.in(1);
-  if (c.opset < 7 && c.i("broadcast", 0) && c.has_attr("axis") && c.type(0).ranked() && c.type(1).ranked()) {
+  if (c.opset < 7 && c.i("broadcast", 0) && c.has_attr("axis") && c.type(0).ranked() &&
+      c.type(1).ranked()) {
     const int64_t axis = c.i("axis", 0);
-    const int trailing = c.type(0).rank() - static_cast<int>(axis < 0 ? axis + c.type(0).rank() : axis) - c.type(1).rank();
+    const int trailing = c.type(0).rank() -
+                         static_cast<int>(axis < 0 ? axis + c.type(0).rank() : axis) -
+                         c.type(1).rank();
     op::Ints axes;
     for (int i = 0; i < trailing; ++i) axes.push_back(c.type(1).rank() + i);
     if (!axes.empty()) b = c.b.unsqueeze(b, axes);
@@ -62,12 +90,15 @@ Status mod(NodeContext& c) {
 
 Status bit_shift(NodeContext& c) {
   const std::string direction = c.s("direction", "");
-  if (direction != "LEFT" && direction != "RIGHT") return c.fail("unknown direction '{}'", direction);
+  if (direction != "LEFT" && direction != "RIGHT")
+    return c.fail("unknown direction '{}'", direction);
   return binary(c, direction == "LEFT" ? "shift_left" : "shift_right");
 }
 
 Status is_inf(NodeContext& c) {
-  c.out(0, c.b.op("is_inf", {c.in(0)}, {{"positive", c.i("detect_positive", 1)}, {"negative", c.i("detect_negative", 1)}}));
+  c.out(0,
+        c.b.op("is_inf", {c.in(0)},
+               {{"positive", c.i("detect_positive", 1)}, {"negative", c.i("detect_negative", 1)}}));
   return {};
 }
 
@@ -90,7 +121,8 @@ Status reciprocal(NodeContext& c) {
   return {};
 }
 
-// PRelu: x where it is not negative, else slope * x. Before opset 7, a list of slopes is one per channel (axis 1).
+// PRelu: x where it is not negative, else slope * x. Before opset 7, a list of slopes is one per
+// channel (axis 1).
 Status prelu(NodeContext& c) {
   ir::Builder& b = c.b;
   if (c.input_count() != 2) return c.fail("has {} inputs, need 2", c.input_count());
@@ -122,7 +154,8 @@ Status mean(NodeContext& c) {
   if (c.input_count() == 0) return c.fail("needs at least one input");
   ValueId total = ir::widen(b, c.in(0));
   for (size_t i = 1; i < c.input_count(); ++i) total = b.add(total, ir::widen(b, c.in(i)));
-  c.out(0, b.convert(b.div(total, b.scalar_like(total, static_cast<double>(c.input_count()))), c.type(0).dtype));
+  c.out(0, b.convert(b.div(total, b.scalar_like(total, static_cast<double>(c.input_count()))),
+                     c.type(0).dtype));
   return {};
 }
 
@@ -133,8 +166,10 @@ Status gemm(NodeContext& c) {
   ValueId x = c.in(0), w = c.in(1);
   if (c.i("transA", 0)) x = b.transpose(x, {1, 0});
   // Kernels pack constants from either order.
-  if (c.i("transB", 0) && c.constant(1)) attrs.set("transpose_b", int64_t{1});
-  else if (c.i("transB", 0)) w = b.transpose(w, {1, 0});
+  if (c.i("transB", 0) && c.constant(1))
+    attrs.set("transpose_b", int64_t{1});
+  else if (c.i("transB", 0))
+    w = b.transpose(w, {1, 0});
   ValueId y = b.op("dot", {x, w}, std::move(attrs));
   if (double alpha = c.f("alpha", 1); alpha != 1) y = b.mul(y, b.scalar_like(y, alpha));
   if (c.has(2)) {
@@ -156,11 +191,14 @@ std::vector<Converter> make_rows() {
   std::vector<Converter> rows;
   for (const Direct& row : kDirect) rows.push_back({"", row.onnx, direct});
   const Converter more[] = {
-      {"", "Add", add}, {"", "Sub", sub}, {"", "Mul", mul}, {"", "Div", div}, {"", "Pow", pow},
-      {"", "And", logical_and}, {"", "Or", logical_or}, {"", "Xor", logical_xor},
-      {"", "Sum", sum}, {"", "Mean", mean}, {"", "Equal", equal}, {"", "Less", less}, {"", "Greater", greater},
-      {"", "Mod", mod}, {"", "BitShift", bit_shift}, {"", "IsInf", is_inf}, {"", "Clip", clip}, {"", "Reciprocal", reciprocal}, {"", "PRelu", prelu},
-      {"", "Max", max}, {"", "Min", min}, {"", "MatMul", matmul}, {"", "Gemm", gemm},
+      {"", "Add", add},         {"", "Sub", sub},         {"", "Mul", mul},
+      {"", "Div", div},         {"", "Pow", pow},         {"", "And", logical_and},
+      {"", "Or", logical_or},   {"", "Xor", logical_xor}, {"", "Sum", sum},
+      {"", "Mean", mean},       {"", "Equal", equal},     {"", "Less", less},
+      {"", "Greater", greater}, {"", "Mod", mod},         {"", "BitShift", bit_shift},
+      {"", "IsInf", is_inf},    {"", "Clip", clip},       {"", "Reciprocal", reciprocal},
+      {"", "PRelu", prelu},     {"", "Max", max},         {"", "Min", min},
+      {"", "MatMul", matmul},   {"", "Gemm", gemm},
   };
   rows.insert(rows.end(), std::begin(more), std::end(more));
   return rows;

@@ -26,18 +26,25 @@ Status resize(NodeContext& c, op::Attrs attrs, size_t roi, size_t scales, size_t
   std::vector<ValueId> in{c.in(0), kAbsent, kAbsent, kAbsent};
   const bool crop = attrs.s("coordinates") == "tf_crop_and_resize";
   if (crop && given(c, roi)) {
-    if (const op::Tensor* known = c.constant(roi)) attrs.set("roi", floats_of(*known));
-    else in[1] = c.in(roi);
+    if (const op::Tensor* known = c.constant(roi))
+      attrs.set("roi", floats_of(*known));
+    else
+      in[1] = c.in(roi);
   }
   if (given(c, scales)) {
-    if (const op::Tensor* known = c.constant(scales)) attrs.set("scales", floats_of(*known));
-    else in[2] = c.in(scales);
+    if (const op::Tensor* known = c.constant(scales))
+      attrs.set("scales", floats_of(*known));
+    else
+      in[2] = c.in(scales);
   }
   if (given(c, sizes)) {
-    if (const auto known = c.known_ints(sizes)) attrs.set("sizes", *known);
-    else in[3] = c.in(sizes);
+    if (const auto known = c.known_ints(sizes))
+      attrs.set("sizes", *known);
+    else
+      in[3] = c.in(sizes);
   }
-  if (given(c, sizes) == (given(c, scales) || attrs.has("scales"))) return c.fail("needs either scales or sizes");
+  if (given(c, sizes) == (given(c, scales) || attrs.has("scales")))
+    return c.fail("needs either scales or sizes");
   c.out(0, c.b.op("resize", std::move(in), std::move(attrs)));
   return {};
 }
@@ -65,17 +72,25 @@ Status resize(NodeContext& c) {
 
 // Version 1 has a scale for height and one for width, 7 scales as an attribute, 9 as an input.
 Status upsample(NodeContext& c) {
-  op::Attrs attrs{{"mode", lower_mode(c.s("mode", "nearest"))}, {"coordinates", std::string("asymmetric")}, {"nearest", std::string("floor")}};
-  if (c.opset < 7) attrs.set("scales", op::Floats{1, 1, c.f("height_scale", 1), c.f("width_scale", 1)});
-  else if (c.opset < 9) attrs.set("scales", c.floats("scales"));
+  op::Attrs attrs{{"mode", lower_mode(c.s("mode", "nearest"))},
+                  {"coordinates", std::string("asymmetric")},
+                  {"nearest", std::string("floor")}};
+  if (c.opset < 7)
+    attrs.set("scales", op::Floats{1, 1, c.f("height_scale", 1), c.f("width_scale", 1)});
+  else if (c.opset < 9)
+    attrs.set("scales", c.floats("scales"));
   return resize(c, std::move(attrs), kNone, c.opset < 9 ? kNone : 1, kNone);
 }
 
 Status grid_sample(NodeContext& c) {
-  const std::string mode = lower_mode(c.s("mode", "linear")), padding = c.s("padding_mode", "zeros");
+  const std::string mode = lower_mode(c.s("mode", "linear")),
+                    padding = c.s("padding_mode", "zeros");
   if (mode != "nearest" && mode != "linear" && mode != "cubic") return c.fail("mode is '{}'", mode);
-  if (padding != "zeros" && padding != "border" && padding != "reflection") return c.fail("padding_mode is '{}'", padding);
-  c.out(0, c.b.op("grid_sample", c.inputs, {{"mode", mode}, {"padding", padding}, {"align_corners", c.i("align_corners", 0)}}));
+  if (padding != "zeros" && padding != "border" && padding != "reflection")
+    return c.fail("padding_mode is '{}'", padding);
+  c.out(0,
+        c.b.op("grid_sample", c.inputs,
+               {{"mode", mode}, {"padding", padding}, {"align_corners", c.i("align_corners", 0)}}));
   return {};
 }
 
@@ -88,17 +103,23 @@ Status affine_grid(NodeContext& c) {
 Status roi_align(NodeContext& c) {
   const std::string mode = c.s("mode", "avg");
   if (mode != "avg" && mode != "max") return c.fail("mode is '{}'", mode);
-  const bool half = c.opset >= 16 && c.s("coordinate_transformation_mode", "half_pixel") == "half_pixel";
+  const bool half =
+      c.opset >= 16 && c.s("coordinate_transformation_mode", "half_pixel") == "half_pixel";
   c.out(0, c.b.op("roi_align", c.inputs,
-                  {{"mode", mode}, {"height", c.i("output_height", 1)}, {"width", c.i("output_width", 1)},
-                   {"samples", c.i("sampling_ratio", 0)}, {"scale", c.f("spatial_scale", 1)}, {"half_pixel", int64_t{half}}}));
+                  {{"mode", mode},
+                   {"height", c.i("output_height", 1)},
+                   {"width", c.i("output_width", 1)},
+                   {"samples", c.i("sampling_ratio", 0)},
+                   {"scale", c.f("spatial_scale", 1)},
+                   {"half_pixel", int64_t{half}}}));
   return {};
 }
 
 Status max_roi_pool(NodeContext& c) {
   const op::Ints shape = c.ints("pooled_shape");
   if (shape.size() != 2) return c.fail("pooled_shape has {} numbers, need 2", shape.size());
-  c.out(0, c.b.op("max_roi_pool", c.inputs, {{"height", shape[0]}, {"width", shape[1]}, {"scale", c.f("spatial_scale", 1)}}));
+  c.out(0, c.b.op("max_roi_pool", c.inputs,
+                  {{"height", shape[0]}, {"width", shape[1]}, {"scale", c.f("spatial_scale", 1)}}));
   return {};
 }
 
@@ -113,7 +134,8 @@ Status max_unpool(NodeContext& c) {
 Status deform_conv(NodeContext& c) {
   if (c.input_count() < 3) return c.fail("has {} inputs, need 3 to 5", c.input_count());
   const op::Type& w = c.type(1);
-  if (!w.ranked() || w.rank() < 3) return c.fail("needs weights of known rank, 3 or more, got {}", w.str());
+  if (!w.ranked() || w.rank() < 3)
+    return c.fail("needs weights of known rank, 3 or more, got {}", w.str());
   TRY_ASSIGN(op::Attrs attrs, window_attrs(c, op::Shape(w.shape->begin() + 2, w.shape->end())));
   attrs.set("groups", c.i("group", 1));
   attrs.set("offset_groups", c.i("offset_group", 1));
@@ -128,8 +150,12 @@ Status non_max_suppression(NodeContext& c) {
 
 Status image_decoder(NodeContext& c) {
   const std::string format = c.s("pixel_format", "RGB");
-  if (format != "RGB" && format != "BGR" && format != "Grayscale") return c.fail("pixel_format is '{}'", format);
-  c.out(0, c.b.op("decode_image", c.inputs, {{"format", std::string(format == "RGB" ? "rgb" : format == "BGR" ? "bgr" : "grey")}}));
+  if (format != "RGB" && format != "BGR" && format != "Grayscale")
+    return c.fail("pixel_format is '{}'", format);
+  c.out(0, c.b.op("decode_image", c.inputs,
+                  {{"format", std::string(format == "RGB"   ? "rgb"
+                                          : format == "BGR" ? "bgr"
+                                                            : "grey")}}));
   return {};
 }
 

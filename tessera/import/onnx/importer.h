@@ -26,16 +26,18 @@ struct NodeContext {
   Importer& importer;
   const NodeProto& node;
   ir::Builder& b;
-  int64_t opset;                     // version of the node's domain that the model imports
-  std::vector<ValueId> inputs;       // kAbsent for "" and for what is left out at the end
-  std::vector<ValueId> outputs;      // to be set by the converter; one per node output
+  int64_t opset;                 // version of the node's domain that the model imports
+  std::vector<ValueId> inputs;   // kAbsent for "" and for what is left out at the end
+  std::vector<ValueId> outputs;  // to be set by the converter; one per node output
 
   size_t input_count() const { return inputs.size(); }
   size_t output_count() const { return node.output.size(); }
   bool has(size_t i) const { return i < inputs.size() && inputs[i] != kAbsent; }
   bool wants(size_t i) const { return i < node.output.size() && !node.output[i].empty(); }
   ValueId in(size_t i) const { return i < inputs.size() ? inputs[i] : kAbsent; }
-  void out(size_t i, ValueId id) { if (i < outputs.size()) outputs[i] = id; }
+  void out(size_t i, ValueId id) {
+    if (i < outputs.size()) outputs[i] = id;
+  }
   const op::Type& type(size_t i) const { return b.type(in(i)); }
 
   // Attributes. A wrong attribute type is an error of the model, remembered by the builder.
@@ -52,19 +54,21 @@ struct NodeContext {
   std::optional<op::Ints> known_ints(size_t i) const;
   // The input as a constant tensor, or null.
   const op::Tensor* constant(size_t i) const;
-  // Ints that older versions hold in an attribute and newer ones in input i: as a value, or kAbsent if neither is there.
+  // Ints that older versions hold in an attribute and newer ones in input i: as a value, or kAbsent
+  // if neither is there.
   ValueId ints_attr_or_input(std::string_view attr, size_t i);
 
   template <class... Args>
   Status fail(fmt::format_string<Args...> format, Args&&... args) const {
-    return error(Code::kInvalidArgument, "{}: {}", node.op_type, fmt::format(format, std::forward<Args>(args)...));
+    return error(Code::kInvalidArgument, "{}: {}", node.op_type,
+                 fmt::format(format, std::forward<Args>(args)...));
   }
 };
 
 using ConvertFn = Status (*)(NodeContext&);
 
 struct Converter {
-  std::string_view domain;   // "" is ai.onnx
+  std::string_view domain;  // "" is ai.onnx
   std::string_view op_type;
   ConvertFn convert;
 };
@@ -96,8 +100,8 @@ std::span<const Converter> pool_converters();
 std::span<const Converter> batch_norm_converters();
 std::span<const Converter> image_converters();
 
-// The values a name may refer to, innermost scope last. A name found outside of the current body becomes an input of
-// the body (and of each body in between).
+// The values a name may refer to, innermost scope last. A name found outside of the current body
+// becomes an input of the body (and of each body in between).
 struct Scope {
   ir::Graph* graph = nullptr;
   Scope* parent = nullptr;
@@ -113,15 +117,16 @@ class Importer {
 
   Result<ImportedModel> run();
 
-  // Imports a body graph: its formal inputs get the given types (as many as the body has). Outer values that it uses are
-  // appended to its inputs; their names in the enclosing scope are in `captures`.
+  // Imports a body graph: its formal inputs get the given types (as many as the body has). Outer
+  // values that it uses are appended to its inputs; their names in the enclosing scope are in
+  // `captures`.
   struct Body {
     ir::Graph graph;
     std::vector<std::string> captures;
   };
   Result<Body> import_body(const GraphProto& proto, const std::vector<op::Type>& formal_types);
-  // Imports a body that takes no inputs into the current graph, as if its nodes stood there; its results in order. Its names
-  // get the prefix, where they must not clash with those around.
+  // Imports a body that takes no inputs into the current graph, as if its nodes stood there; its
+  // results in order. Its names get the prefix, where they must not clash with those around.
   Result<std::vector<ValueId>> inline_body(const GraphProto& proto, std::string_view prefix);
   // The value of an outer name in the current scope.
   Result<ValueId> lookup(std::string_view name);
@@ -133,7 +138,8 @@ class Importer {
 
   Status import_nodes(const std::vector<NodeProto>& nodes);
   Status import_node(const NodeProto& node);
-  Status call_function(const FunctionProto& function, const NodeProto& node, const std::vector<ValueId>& inputs);
+  Status call_function(const FunctionProto& function, const NodeProto& node,
+                       const std::vector<ValueId>& inputs);
   Status define(std::string_view name, ValueId id);
   Status add_initializers(const GraphProto& proto);
   Result<op::Type> input_type(const ValueInfoProto& input);
@@ -150,7 +156,8 @@ class Importer {
   int depth_ = 0;
   int64_t parameters_ = 0;
   size_t nodes_ = 0;
-  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*> functions_;
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*>
+      functions_;
   std::vector<std::string> call_path_;
 };
 

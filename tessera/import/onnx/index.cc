@@ -21,7 +21,8 @@ Status needs(NodeContext& c, size_t inputs) {
 
 // The rank of input 0, which conversions into primitives need.
 Result<int> known_rank(NodeContext& c) {
-  if (!c.type(0).ranked()) return error(Code::kUnimplemented, "{}: the rank of the input must be known", c.node.op_type);
+  if (!c.type(0).ranked())
+    return error(Code::kUnimplemented, "{}: the rank of the input must be known", c.node.op_type);
   return c.type(0).rank();
 }
 
@@ -39,17 +40,20 @@ Status gather_nd(NodeContext& c) {
 
 Status scatter_elements(NodeContext& c) {
   TRY(needs(c, 3));
-  c.out(0, c.b.op("scatter_elements", {c.in(0), c.in(1), c.in(2)}, {{"axis", c.i("axis", 0)}, {"reduction", c.s("reduction", "none")}}));
+  c.out(0, c.b.op("scatter_elements", {c.in(0), c.in(1), c.in(2)},
+                  {{"axis", c.i("axis", 0)}, {"reduction", c.s("reduction", "none")}}));
   return {};
 }
 
 Status scatter_nd(NodeContext& c) {
   TRY(needs(c, 3));
-  c.out(0, c.b.op("scatter_nd", {c.in(0), c.in(1), c.in(2)}, {{"reduction", c.s("reduction", "none")}}));
+  c.out(0, c.b.op("scatter_nd", {c.in(0), c.in(1), c.in(2)},
+                  {{"reduction", c.s("reduction", "none")}}));
   return {};
 }
 
-// TensorScatter: rows written into a cache from write_indices[batch] on, modulo its length where circular.
+// TensorScatter: rows written into a cache from write_indices[batch] on, modulo its length where
+// circular.
 Status tensor_scatter(NodeContext& c) {
   TRY(needs(c, 2));
   ir::Builder& b = c.b;
@@ -59,11 +63,13 @@ Status tensor_scatter(NodeContext& c) {
   TRY_ASSIGN(int rank, known_rank(c));
   TRY_ASSIGN(int axis, op::normalize_axis(c.i("axis", -2), rank));
   if (axis == 0) return c.fail("axis 0 is the batch");
-  if (b.rank(update) != rank) return c.fail("the update has rank {}, the cache {}", b.rank(update), rank);
+  if (b.rank(update) != rank)
+    return c.fail("the update has rank {}, the cache {}", b.rank(update), rank);
   ValueId place = ir::index_along(b, update, axis);
   if (c.has(2)) place = b.add(place, b.unsqueeze(c.in(2), ir::range(1, rank)));
   if (mode == "circular") place = b.op("mod", {place, b.reshape(b.dim(cache, axis), {})});
-  c.out(0, b.op("scatter_elements", {cache, b.broadcast_to(place, b.shape_of(update)), update}, {{"axis", int64_t{axis}}}));
+  c.out(0, b.op("scatter_elements", {cache, b.broadcast_to(place, b.shape_of(update)), update},
+                {{"axis", int64_t{axis}}}));
   return {};
 }
 
@@ -74,7 +80,9 @@ Status non_zero(NodeContext& c) {
   const ir::ValueInfo& x = g.value(c.in(0));
   if (x.producer >= 0 && x.type.ranked() && x.type.rank() == 1) {
     const ir::Node& node = g.nodes[static_cast<size_t>(x.producer)];
-    const op::Tensor* fill = node.op->name == "broadcast_to" && g.value(node.inputs[0]).constant ? &*g.value(node.inputs[0]).constant : nullptr;
+    const op::Tensor* fill = node.op->name == "broadcast_to" && g.value(node.inputs[0]).constant
+                                 ? &*g.value(node.inputs[0]).constant
+                                 : nullptr;
     if (fill && fill->count() == 1 && fill->dtype() != DType::kString && fill->f64(0) != 0) {
       c.out(0, c.b.unsqueeze(ir::count_up(c.b, c.b.dim(c.in(0), 0)), {0}));
       return {};
@@ -98,7 +106,8 @@ Status unique(NodeContext& c) {
   TRY(needs(c, 1));
   Attrs attrs{{"sorted", c.i("sorted", 1)}};
   if (c.has_attr("axis")) attrs.set("axis", c.i("axis", 0));
-  const auto ids = c.b.ops("unique", {c.in(0)}, std::move(attrs), static_cast<int>(c.output_count()));
+  const auto ids =
+      c.b.ops("unique", {c.in(0)}, std::move(attrs), static_cast<int>(c.output_count()));
   for (size_t i = 0; i < ids.size(); ++i) c.out(i, ids[i]);
   return {};
 }
@@ -107,7 +116,9 @@ Status unique(NodeContext& c) {
 Status top_k(NodeContext& c) {
   if (c.opset >= 10) TRY(needs(c, 2));
   const ValueId k = c.opset < 10 ? c.b.ints({c.i("k", 1)}) : c.in(1);
-  const auto ids = c.b.ops("top_k", {c.in(0), k}, {{"axis", c.i("axis", -1)}, {"largest", c.i("largest", 1)}, {"sorted", c.i("sorted", 1)}}, 2);
+  const auto ids = c.b.ops(
+      "top_k", {c.in(0), k},
+      {{"axis", c.i("axis", -1)}, {"largest", c.i("largest", 1)}, {"sorted", c.i("sorted", 1)}}, 2);
   c.out(0, ids[0]);
   c.out(1, ids[1]);
   return {};
@@ -116,14 +127,18 @@ Status top_k(NodeContext& c) {
 Status arg(NodeContext& c) {
   TRY(needs(c, 1));
   c.out(0, c.b.op(c.node.op_type == "ArgMax" ? "argmax" : "argmin", {c.in(0)},
-                  {{"axis", c.i("axis", 0)}, {"keepdims", c.i("keepdims", 1)}, {"select_last", c.i("select_last_index", 0)}}));
+                  {{"axis", c.i("axis", 0)},
+                   {"keepdims", c.i("keepdims", 1)},
+                   {"select_last", c.i("select_last_index", 0)}}));
   return {};
 }
 
 Status cumulative(NodeContext& c) {
   TRY(needs(c, 2));
   c.out(0, c.b.op("cumulative", {c.in(0), c.in(1)},
-                  {{"kind", std::string(c.node.op_type == "CumSum" ? "sum" : "prod")}, {"exclusive", c.i("exclusive", 0)}, {"reverse", c.i("reverse", 0)}}));
+                  {{"kind", std::string(c.node.op_type == "CumSum" ? "sum" : "prod")},
+                   {"exclusive", c.i("exclusive", 0)},
+                   {"reverse", c.i("reverse", 0)}}));
   return {};
 }
 
@@ -154,23 +169,33 @@ Status one_hot(NodeContext& c) {
   ValueId places = ir::count_up(b, depth);
   if (rank > axis) places = b.unsqueeze(places, ir::range(1, rank - axis + 1));
   const ValueId hit = b.op("eq", {b.unsqueeze(index, {axis}), places});
-  auto value = [&](int64_t i) { return b.gather(c.in(2), b.constant(op::Tensor::scalar(DType::kI64, i)), 0); };
+  auto value = [&](int64_t i) {
+    return b.gather(c.in(2), b.constant(op::Tensor::scalar(DType::kI64, i)), 0);
+  };
   c.out(0, b.select(hit, value(1), value(0)));
   return {};
 }
 
 // column - row, (M, N), of the last two axes of x
 ValueId diagonal_of(ir::Builder& b, ValueId x) {
-  return b.sub(b.unsqueeze(ir::count_up(b, b.dim(x, -1)), {0}), b.unsqueeze(ir::count_up(b, b.dim(x, -2)), {1}));
+  return b.sub(b.unsqueeze(ir::count_up(b, b.dim(x, -1)), {0}),
+               b.unsqueeze(ir::count_up(b, b.dim(x, -2)), {1}));
 }
 
 Status eye_like(NodeContext& c) {
   TRY(needs(c, 1));
   ir::Builder& b = c.b;
   DType dtype = c.type(0).dtype;
-  if (c.has_attr("dtype")) { TRY_ASSIGN(dtype, dtype_from_onnx(static_cast<int32_t>(std::clamp<int64_t>(c.i("dtype", 1), 0, INT32_MAX)))); }
-  if (c.type(0).ranked() && c.type(0).rank() != 2) return c.fail("needs rank 2, got {}", c.type(0).str());
-  c.out(0, b.convert(b.op("eq", {diagonal_of(b, c.in(0)), b.constant(op::Tensor::scalar(DType::kI64, c.i("k", 0)))}), dtype));
+  if (c.has_attr("dtype")) {
+    TRY_ASSIGN(
+        dtype,
+        dtype_from_onnx(static_cast<int32_t>(std::clamp<int64_t>(c.i("dtype", 1), 0, INT32_MAX))));
+  }
+  if (c.type(0).ranked() && c.type(0).rank() != 2)
+    return c.fail("needs rank 2, got {}", c.type(0).str());
+  c.out(0, b.convert(b.op("eq", {diagonal_of(b, c.in(0)),
+                                 b.constant(op::Tensor::scalar(DType::kI64, c.i("k", 0)))}),
+                     dtype));
   return {};
 }
 
@@ -192,25 +217,33 @@ Status reverse_sequence(NodeContext& c) {
   ir::Builder& b = c.b;
   TRY_ASSIGN(int rank, known_rank(c));
   const int64_t time = c.i("time_axis", 0), batch = c.i("batch_axis", 1);
-  if (rank < 2 || time + batch != 1 || time * batch != 0) return c.fail("time_axis {}, batch_axis {} of {}", time, batch, c.type(0).str());
+  if (rank < 2 || time + batch != 1 || time * batch != 0)
+    return c.fail("time_axis {}, batch_axis {} of {}", time, batch, c.type(0).str());
   const ValueId t = ir::index_along(b, c.in(0), time);
   std::vector<int64_t> others = ir::range(0, rank);
   others.erase(others.begin() + batch);
-  const ValueId mirrored = b.sub(b.sub(b.unsqueeze(b.convert(c.in(1), DType::kI64), others), b.scalar(DType::kI64, 1)), t);
+  const ValueId mirrored = b.sub(
+      b.sub(b.unsqueeze(b.convert(c.in(1), DType::kI64), others), b.scalar(DType::kI64, 1)), t);
   const ValueId from = b.select(b.op("ge", {mirrored, b.scalar(DType::kI64, 0)}), mirrored, t);
-  c.out(0, b.op("gather_elements", {c.in(0), b.broadcast_to(from, b.shape_of(c.in(0)))}, {{"axis", time}}));
+  c.out(0, b.op("gather_elements", {c.in(0), b.broadcast_to(from, b.shape_of(c.in(0)))},
+                {{"axis", time}}));
   return {};
 }
 
 // The sizes of x (N, C, H, W), and constants, as one shape.
 ValueId join(ir::Builder& b, std::vector<ValueId> sizes) { return b.concat(std::move(sizes), 0); }
-ValueId scaled(ir::Builder& b, std::string_view op, ValueId size, int64_t by) { return b.op(op, {size, b.ints({by})}); }
+ValueId scaled(ir::Builder& b, std::string_view op, ValueId size, int64_t by) {
+  return b.op(op, {size, b.ints({by})});
+}
 
 Result<int64_t> block_of(NodeContext& c) {
   const int64_t block = c.i("blocksize", 0);
-  if (block < 1 || block > (1 << 15)) return error(Code::kInvalidArgument, "{}: blocksize is {}", c.node.op_type, block);
+  if (block < 1 || block > (1 << 15))
+    return error(Code::kInvalidArgument, "{}: blocksize is {}", c.node.op_type, block);
   TRY_ASSIGN(int rank, known_rank(c));
-  if (rank != 4) return error(Code::kInvalidArgument, "{}: needs rank 4, got {}", c.node.op_type, c.type(0).str());
+  if (rank != 4)
+    return error(Code::kInvalidArgument, "{}: needs rank 4, got {}", c.node.op_type,
+                 c.type(0).str());
   return block;
 }
 
@@ -218,16 +251,20 @@ Status depth_to_space(NodeContext& c) {
   TRY(needs(c, 1));
   TRY_ASSIGN(int64_t r, block_of(c));
   ir::Builder& b = c.b;
-  const ValueId x = c.in(0), n = b.dim(x, 0), h = b.dim(x, 2), w = b.dim(x, 3), depth = scaled(b, "div", b.dim(x, 1), r * r), block = b.ints({r});
+  const ValueId x = c.in(0), n = b.dim(x, 0), h = b.dim(x, 2), w = b.dim(x, 3),
+                depth = scaled(b, "div", b.dim(x, 1), r * r), block = b.ints({r});
   const std::string mode = c.s("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") return c.fail("unknown mode '{}'", mode);
   const Attrs exact{{"zero_is_zero", int64_t{1}}};
   ValueId y;
   if (mode == "DCR")  // (N, r, r, C, H, W) -> (N, C, H, r, W, r)
-    y = b.transpose(b.op("reshape", {x, join(b, {n, block, block, depth, h, w})}, exact), {0, 3, 4, 1, 5, 2});
+    y = b.transpose(b.op("reshape", {x, join(b, {n, block, block, depth, h, w})}, exact),
+                    {0, 3, 4, 1, 5, 2});
   else  // (N, C, r, r, H, W)
-    y = b.transpose(b.op("reshape", {x, join(b, {n, depth, block, block, h, w})}, exact), {0, 1, 4, 2, 5, 3});
-  c.out(0, b.op("reshape", {y, join(b, {n, depth, scaled(b, "mul", h, r), scaled(b, "mul", w, r)})}, exact));
+    y = b.transpose(b.op("reshape", {x, join(b, {n, depth, block, block, h, w})}, exact),
+                    {0, 1, 4, 2, 5, 3});
+  c.out(0, b.op("reshape", {y, join(b, {n, depth, scaled(b, "mul", h, r), scaled(b, "mul", w, r)})},
+                exact));
   return {};
 }
 
@@ -239,23 +276,27 @@ Status space_to_depth(NodeContext& c) {
   const ValueId h = scaled(b, "div", b.dim(x, 2), r), w = scaled(b, "div", b.dim(x, 3), r);
   const Attrs exact{{"zero_is_zero", int64_t{1}}};
   // (N, C, H, r, W, r) -> (N, r, r, C, H, W)
-  const ValueId y = b.transpose(b.op("reshape", {x, join(b, {n, depth, h, block, w, block})}, exact), {0, 3, 5, 1, 2, 4});
+  const ValueId y = b.transpose(
+      b.op("reshape", {x, join(b, {n, depth, h, block, w, block})}, exact), {0, 3, 5, 1, 2, 4});
   c.out(0, b.op("reshape", {y, join(b, {n, scaled(b, "mul", depth, r * r), h, w})}, exact));
   return {};
 }
 
-// CenterCropPad: what is too long is cut, then what is too short is padded with zeros; the odd one at the end.
+// CenterCropPad: what is too long is cut, then what is too short is padded with zeros; the odd one
+// at the end.
 Status center_crop_pad(NodeContext& c) {
   TRY(needs(c, 2));
   ir::Builder& b = c.b;
   TRY_ASSIGN(int rank, known_rank(c));
-  const ValueId axes = b.ints(c.has_attr("axes") ? c.ints("axes") : ir::range(0, rank)), zero = b.ints({0}), two = b.ints({2});
+  const ValueId axes = b.ints(c.has_attr("axes") ? c.ints("axes") : ir::range(0, rank)),
+                zero = b.ints({0}), two = b.ints({2});
   op::Ints normal;
   for (int64_t a : c.has_attr("axes") ? c.ints("axes") : ir::range(0, rank)) {
     TRY_ASSIGN(int at, op::normalize_axis(a, rank));
     normal.push_back(at);
   }
-  const ValueId target = b.convert(c.in(1), DType::kI64), sizes = b.gather(b.shape_of(c.in(0)), b.ints(normal), 0);
+  const ValueId target = b.convert(c.in(1), DType::kI64),
+                sizes = b.gather(b.shape_of(c.in(0)), b.ints(normal), 0);
   const ValueId start = b.div(b.max(b.sub(sizes, target), zero), two);
   const ValueId cut = b.op("slice", {c.in(0), start, b.add(start, b.min(sizes, target)), axes});
   const ValueId missing = b.max(b.sub(target, sizes), zero), before = b.div(missing, two);
@@ -265,7 +306,8 @@ Status center_crop_pad(NodeContext& c) {
 
 Status bit_cast(NodeContext& c) {
   TRY(needs(c, 1));
-  TRY_ASSIGN(DType to, dtype_from_onnx(static_cast<int32_t>(std::clamp<int64_t>(c.i("to", 0), 0, INT32_MAX))));
+  TRY_ASSIGN(DType to, dtype_from_onnx(
+                           static_cast<int32_t>(std::clamp<int64_t>(c.i("to", 0), 0, INT32_MAX))));
   c.out(0, c.b.op("bit_cast", {c.in(0)}, {{"to", to}}));
   return {};
 }
@@ -277,12 +319,30 @@ Status det(NodeContext& c) {
 }
 
 constexpr Converter kRows[] = {
-    {"", "ArgMax", arg}, {"", "ArgMin", arg}, {"", "BitCast", bit_cast}, {"", "CenterCropPad", center_crop_pad},
-    {"", "Compress", compress}, {"", "CumProd", cumulative}, {"", "CumSum", cumulative}, {"", "DepthToSpace", depth_to_space},
-    {"", "Det", det}, {"", "EyeLike", eye_like}, {"", "GatherElements", gather_elements}, {"", "GatherND", gather_nd},
-    {"", "NonZero", non_zero}, {"", "OneHot", one_hot}, {"", "ReverseSequence", reverse_sequence}, {"", "Scatter", scatter_elements},
-    {"", "ScatterElements", scatter_elements}, {"", "ScatterND", scatter_nd}, {"", "SpaceToDepth", space_to_depth},
-    {"", "TensorScatter", tensor_scatter}, {"", "Tile", tile}, {"", "TopK", top_k}, {"", "Trilu", trilu}, {"", "Unique", unique},
+    {"", "ArgMax", arg},
+    {"", "ArgMin", arg},
+    {"", "BitCast", bit_cast},
+    {"", "CenterCropPad", center_crop_pad},
+    {"", "Compress", compress},
+    {"", "CumProd", cumulative},
+    {"", "CumSum", cumulative},
+    {"", "DepthToSpace", depth_to_space},
+    {"", "Det", det},
+    {"", "EyeLike", eye_like},
+    {"", "GatherElements", gather_elements},
+    {"", "GatherND", gather_nd},
+    {"", "NonZero", non_zero},
+    {"", "OneHot", one_hot},
+    {"", "ReverseSequence", reverse_sequence},
+    {"", "Scatter", scatter_elements},
+    {"", "ScatterElements", scatter_elements},
+    {"", "ScatterND", scatter_nd},
+    {"", "SpaceToDepth", space_to_depth},
+    {"", "TensorScatter", tensor_scatter},
+    {"", "Tile", tile},
+    {"", "TopK", top_k},
+    {"", "Trilu", trilu},
+    {"", "Unique", unique},
 };
 
 }  // namespace

@@ -5,19 +5,25 @@
 namespace tessera::import::onnx {
 namespace {
 
-// loss(n, ...) = -weight(c) input(n, c, ...), c = target(n, ...); 0 where c is ignore_index. The mean divides by the sum of the
-// weights. The class is picked by comparing it with all, which an ignored one of any value survives.
+// loss(n, ...) = -weight(c) input(n, c, ...), c = target(n, ...); 0 where c is ignore_index. The
+// mean divides by the sum of the weights. The class is picked by comparing it with all, which an
+// ignored one of any value survives.
 Result<ValueId> negative_likelihood(NodeContext& c, ValueId input, ValueId target, ValueId weight) {
   ir::Builder& b = c.b;
   TRY(b.status());
   if (!b.type(input).ranked() || b.rank(input) < 2)
-    return error(Code::kInvalidArgument, "{}: the input is {}, need a known rank of 2 or more", c.node.op_type, b.type(input).str());
+    return error(Code::kInvalidArgument, "{}: the input is {}, need a known rank of 2 or more",
+                 c.node.op_type, b.type(input).str());
   const std::string reduction = c.s("reduction", "mean");
   if (reduction != "none" && reduction != "sum" && reduction != "mean")
     return error(Code::kInvalidArgument, "{}: unknown reduction '{}'", c.node.op_type, reduction);
-  const ValueId x = ir::widen(b, input), zero = b.scalar_like(x, 0), label = b.convert(target, DType::kI64);
-  const ValueId chosen = b.op("eq", {ir::index_along(b, x, 1), b.unsqueeze(label, {1})});  // (N, C, ...)
-  auto pick = [&](ValueId from) { return b.reduce("sum", b.select(chosen, from, zero), {1}, false); };
+  const ValueId x = ir::widen(b, input), zero = b.scalar_like(x, 0),
+                label = b.convert(target, DType::kI64);
+  const ValueId chosen =
+      b.op("eq", {ir::index_along(b, x, 1), b.unsqueeze(label, {1})});  // (N, C, ...)
+  auto pick = [&](ValueId from) {
+    return b.reduce("sum", b.select(chosen, from, zero), {1}, false);
+  };
   ValueId loss = b.unary("neg", pick(x)), share = kAbsent;  // (N, ...)
   if (weight != kAbsent) {
     op::Ints shape(static_cast<size_t>(b.rank(x)), 1);
@@ -25,7 +31,8 @@ Result<ValueId> negative_likelihood(NodeContext& c, ValueId input, ValueId targe
     share = pick(b.reshape(b.convert(weight, b.dtype(x)), shape));
   }
   if (c.has_attr("ignore_index")) {
-    const ValueId ignored = b.op("eq", {label, b.scalar(DType::kI64, static_cast<double>(c.i("ignore_index", 0)))});
+    const ValueId ignored =
+        b.op("eq", {label, b.scalar(DType::kI64, static_cast<double>(c.i("ignore_index", 0)))});
     share = b.select(ignored, zero, share != kAbsent ? share : b.scalar_like(x, 1));
     loss = b.select(ignored, zero, loss);
   }

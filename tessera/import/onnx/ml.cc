@@ -28,7 +28,8 @@ Result<Tensor> list(NodeContext& c, const std::string& prefix) {
 Result<Tensor> default_value(NodeContext& c, DType dtype) {
   if (c.has_attr("default_tensor")) return c.tensor("default_tensor");
   if (dtype == DType::kString) return strings({c.s("default_string", "_Unused")});
-  return is_float(dtype) ? Tensor::scalar(dtype, c.f("default_float", -0.0)) : Tensor::scalar(dtype, c.i("default_int64", -1));
+  return is_float(dtype) ? Tensor::scalar(dtype, c.f("default_float", -0.0))
+                         : Tensor::scalar(dtype, c.i("default_int64", -1));
 }
 
 Status label_encoder(NodeContext& c) {
@@ -39,13 +40,17 @@ Status label_encoder(NodeContext& c) {
     Tensor numbers = Tensor::of_i64(places);
     const bool to_string = c.type(0).dtype != DType::kString;
     TRY_ASSIGN(Tensor otherwise, default_value(c, to_string ? DType::kString : DType::kI64));
-    c.out(0, c.b.op("lookup", {c.in(0)}, {{"keys", to_string ? numbers : names}, {"values", to_string ? names : numbers}, {"default", otherwise}}));
+    c.out(0, c.b.op("lookup", {c.in(0)},
+                    {{"keys", to_string ? numbers : names},
+                     {"values", to_string ? names : numbers},
+                     {"default", otherwise}}));
     return {};
   }
   TRY_ASSIGN(Tensor keys, list(c, "keys"));
   TRY_ASSIGN(Tensor values, list(c, "values"));
   TRY_ASSIGN(Tensor otherwise, default_value(c, values.dtype()));
-  c.out(0, c.b.op("lookup", {c.in(0)}, {{"keys", keys}, {"values", values}, {"default", otherwise}}));
+  c.out(0,
+        c.b.op("lookup", {c.in(0)}, {{"keys", keys}, {"values", values}, {"default", otherwise}}));
   return {};
 }
 
@@ -54,13 +59,17 @@ Status category_mapper(NodeContext& c) {
   Tensor numbers = Tensor::of_i64(c.ints("cats_int64s"));
   const bool to_string = c.type(0).dtype != DType::kString;
   TRY_ASSIGN(Tensor otherwise, default_value(c, to_string ? DType::kString : DType::kI64));
-  c.out(0, c.b.op("lookup", {c.in(0)}, {{"keys", to_string ? numbers : names}, {"values", to_string ? names : numbers}, {"default", otherwise}}));
+  c.out(0, c.b.op("lookup", {c.in(0)},
+                  {{"keys", to_string ? numbers : names},
+                   {"values", to_string ? names : numbers},
+                   {"default", otherwise}}));
   return {};
 }
 
 Status one_hot(NodeContext& c) {
   TRY_ASSIGN(Tensor categories, list(c, "cats"));
-  c.out(0, c.b.op("categories", {c.in(0)}, {{"categories", categories}, {"strict", int64_t{c.i("zeros", 1) == 0}}}));
+  c.out(0, c.b.op("categories", {c.in(0)},
+                  {{"categories", categories}, {"strict", int64_t{c.i("zeros", 1) == 0}}}));
   return {};
 }
 
@@ -78,14 +87,18 @@ Status array_feature_extractor(NodeContext& c) {
   return {};
 }
 
-// Where x equals the value to replace (or is NaN, if that is NaN), the imputed one: one for all or one per feature.
+// Where x equals the value to replace (or is NaN, if that is NaN), the imputed one: one for all or
+// one per feature.
 Status imputer(NodeContext& c) {
   ir::Builder& b = c.b;
   const bool of_floats = is_float(c.type(0).dtype);
-  const double wanted = of_floats ? c.f("replaced_value_float", 0) : static_cast<double>(c.i("replaced_value_int64", 0));
-  Tensor values = of_floats ? floats(c.floats("imputed_value_floats")) : Tensor::of_i64(c.ints("imputed_value_int64s"));
+  const double wanted = of_floats ? c.f("replaced_value_float", 0)
+                                  : static_cast<double>(c.i("replaced_value_int64", 0));
+  Tensor values = of_floats ? floats(c.floats("imputed_value_floats"))
+                            : Tensor::of_i64(c.ints("imputed_value_int64s"));
   if (values.count() == 0) return c.fail("needs imputed values");
-  const ValueId hit = wanted != wanted ? b.unary("is_nan", c.in(0)) : b.op("eq", {c.in(0), b.scalar_like(c.in(0), wanted)});
+  const ValueId hit = wanted != wanted ? b.unary("is_nan", c.in(0))
+                                       : b.op("eq", {c.in(0), b.scalar_like(c.in(0), wanted)});
   c.out(0, b.select(hit, b.convert(b.constant(values), c.type(0).dtype), c.in(0)));
   return {};
 }
@@ -105,10 +118,14 @@ Status normalizer(NodeContext& c) {
   const std::string kind = c.s("norm", "MAX");
   const ValueId x = b.convert(c.in(0), DType::kF32), zero = b.scalar(DType::kF32, 0);
   ValueId size;
-  if (kind == "MAX") size = b.reduce("max", b.unary("abs", x), {-1}, true);
-  else if (kind == "L1") size = b.reduce("sum", b.unary("abs", x), {-1}, true);
-  else if (kind == "L2") size = b.unary("sqrt", b.reduce("sum", b.mul(x, x), {-1}, true));
-  else return c.fail("unknown norm '{}'", kind);
+  if (kind == "MAX")
+    size = b.reduce("max", b.unary("abs", x), {-1}, true);
+  else if (kind == "L1")
+    size = b.reduce("sum", b.unary("abs", x), {-1}, true);
+  else if (kind == "L2")
+    size = b.unary("sqrt", b.reduce("sum", b.mul(x, x), {-1}, true));
+  else
+    return c.fail("unknown norm '{}'", kind);
   c.out(0, b.div(x, b.select(b.op("eq", {size, zero}), b.scalar(DType::kF32, 1), size)));
   return {};
 }

@@ -11,7 +11,8 @@ namespace {
 Status slice(NodeContext& c) {
   if (c.opset < 10) {
     const ValueId axes = c.has_attr("axes") ? c.b.ints(c.ints("axes")) : kAbsent;
-    c.out(0, c.b.op("slice", {c.in(0), c.b.ints(c.ints("starts")), c.b.ints(c.ints("ends")), axes}));
+    c.out(0,
+          c.b.op("slice", {c.in(0), c.b.ints(c.ints("starts")), c.b.ints(c.ints("ends")), axes}));
     return {};
   }
   if (!c.has(1) || !c.has(2)) return c.fail("needs starts and ends");
@@ -32,13 +33,14 @@ Status gather(NodeContext& c) {
   return {};
 }
 
-// Split becomes a slice per output. Sizes are an input (opset 1, 13 on), an attribute, or equal parts, of which the last
-// is what is left.
+// Split becomes a slice per output. Sizes are an input (opset 1, 13 on), an attribute, or equal
+// parts, of which the last is what is left.
 Status split(NodeContext& c) {
   ir::Builder& b = c.b;
   const ValueId x = c.in(0);
   const int64_t axis = c.i("axis", 0), parts = static_cast<int64_t>(c.output_count());
-  if (c.has_attr("num_outputs") && c.i("num_outputs", 0) != parts) return c.fail("num_outputs is {} for {} outputs", c.i("num_outputs", 0), parts);
+  if (c.has_attr("num_outputs") && c.i("num_outputs", 0) != parts)
+    return c.fail("num_outputs is {} for {} outputs", c.i("num_outputs", 0), parts);
   std::optional<op::Ints> sizes;
   if (c.has_attr("split")) sizes = c.ints("split");
   if (c.has(1)) sizes = c.known_ints(1);
@@ -46,23 +48,28 @@ Status split(NodeContext& c) {
   if (!given && c.type(0).ranked()) {
     TRY_ASSIGN(int at, op::normalize_axis(axis, c.type(0).rank()));
     if (const auto n = c.type(0).dim(at).constant()) {
-      if (*n % parts != 0 && c.opset < 18) return c.fail("{} elements do not split into {} equal parts", *n, parts);
+      if (*n % parts != 0 && c.opset < 18)
+        return c.fail("{} elements do not split into {} equal parts", *n, parts);
       const int64_t part = (*n + parts - 1) / parts;
       for (sizes = op::Ints(); static_cast<int64_t>(sizes->size()) < parts;)
-        sizes->push_back(std::clamp<int64_t>(*n - part * static_cast<int64_t>(sizes->size()), 0, part));
+        sizes->push_back(
+            std::clamp<int64_t>(*n - part * static_cast<int64_t>(sizes->size()), 0, part));
     }
   }
   if (sizes) {
-    if (static_cast<int64_t>(sizes->size()) != parts) return c.fail("{} sizes for {} outputs", sizes->size(), parts);
+    if (static_cast<int64_t>(sizes->size()) != parts)
+      return c.fail("{} sizes for {} outputs", sizes->size(), parts);
     int64_t start = 0;
     for (size_t i = 0; i < sizes->size(); ++i) {
       const int64_t size = (*sizes)[i];
-      if (size < 0 || __builtin_add_overflow(start, size, &start)) return c.fail("size {} is {}", i, size);
+      if (size < 0 || __builtin_add_overflow(start, size, &start))
+        return c.fail("size {} is {}", i, size);
       if (c.wants(i)) c.out(i, b.slice(x, axis, start - size, start));
     }
     if (c.type(0).ranked()) {
       TRY_ASSIGN(int at, op::normalize_axis(axis, c.type(0).rank()));
-      if (const auto n = c.type(0).dim(at).constant(); n && *n != start) return c.fail("the sizes sum to {}, the axis has {}", start, *n);
+      if (const auto n = c.type(0).dim(at).constant(); n && *n != start)
+        return c.fail("the sizes sum to {}, the axis has {}", start, *n);
     }
     return {};
   }
@@ -72,7 +79,9 @@ Status split(NodeContext& c) {
   ValueId start = b.ints({0});
   for (int64_t i = 0; i < parts; ++i) {
     const ValueId size = given ? b.slice(c.in(1), 0, i, i + 1) : part;
-    const ValueId end = !given && i == parts - 1 ? total : b.add(start, given ? b.convert(size, DType::kI64) : size);
+    const ValueId end = !given && i == parts - 1
+                            ? total
+                            : b.add(start, given ? b.convert(size, DType::kI64) : size);
     c.out(static_cast<size_t>(i), b.op("slice", {x, start, end, b.ints({axis})}));
     start = end;
   }
@@ -93,7 +102,8 @@ Status pad(NodeContext& c) {
 }
 
 constexpr Converter kRows[] = {
-    {"", "Concat", concat}, {"", "Gather", gather}, {"", "Pad", pad}, {"", "Slice", slice}, {"", "Split", split},
+    {"", "Concat", concat}, {"", "Gather", gather}, {"", "Pad", pad},
+    {"", "Slice", slice},   {"", "Split", split},
 };
 
 }  // namespace

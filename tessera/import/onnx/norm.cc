@@ -7,7 +7,9 @@ namespace {
 
 Result<op::Attrs> statistics(NodeContext& c) {
   TRY_ASSIGN(DType stash, dtype_from_onnx(static_cast<int32_t>(c.i("stash_type", 1))));
-  if (!is_float(stash)) return error(Code::kInvalidArgument, "{}: stash_type is {}, need a float type", c.node.op_type, name_of(stash));
+  if (!is_float(stash))
+    return error(Code::kInvalidArgument, "{}: stash_type is {}, need a float type", c.node.op_type,
+                 name_of(stash));
   return op::Attrs{{"epsilon", c.f("epsilon", 1e-5f)}, {"stash", stash}};
 }
 
@@ -35,10 +37,13 @@ Status group_norm(NodeContext& c) {
   attrs.set("groups", groups);
   std::vector<ValueId> inputs = c.inputs;
   if (c.opset < 21 && inputs.size() == 3) {
-    if (!c.type(0).ranked() || c.type(0).rank() < 2) return c.fail("needs a known rank of 2 or more, got {}", c.type(0).str());
+    if (!c.type(0).ranked() || c.type(0).rank() < 2)
+      return c.fail("needs a known rank of 2 or more, got {}", c.type(0).str());
     const ValueId size = b.op("div", {b.dim(c.in(0), 1), b.ints({groups})});
     for (size_t i : {size_t{1}, size_t{2}})
-      inputs[i] = b.reshape(b.broadcast_to(b.reshape(inputs[i], {groups, 1}), b.concat({b.ints({groups}), size}, 0)), {-1});
+      inputs[i] = b.reshape(
+          b.broadcast_to(b.reshape(inputs[i], {groups, 1}), b.concat({b.ints({groups}), size}, 0)),
+          {-1});
   }
   c.out(0, b.op("group_norm", std::move(inputs), std::move(attrs)));
   return {};
@@ -68,15 +73,14 @@ Status mean_variance(NodeContext& c) {
   const ValueId x = ir::widen(b, c.in(0)), mean = ir::mean(b, x, axes);
   const ValueId variance = b.sub(ir::mean(b, b.mul(x, x), axes), b.mul(mean, mean));
   const ValueId deviation = b.unary("sqrt", b.max(variance, b.scalar_like(x, 0)));
-  c.out(0, b.convert(b.div(b.sub(x, mean), b.add(deviation, b.scalar_like(x, 1e-9))), b.dtype(c.in(0))));
+  c.out(0, b.convert(b.div(b.sub(x, mean), b.add(deviation, b.scalar_like(x, 1e-9))),
+                     b.dtype(c.in(0))));
   return {};
 }
 
 constexpr Converter kRows[] = {
-    {"", "LayerNormalization", layer_norm},
-    {"", "RMSNormalization", rms_norm},
-    {"", "GroupNormalization", group_norm},
-    {"", "LpNormalization", lp_norm},
+    {"", "LayerNormalization", layer_norm},           {"", "RMSNormalization", rms_norm},
+    {"", "GroupNormalization", group_norm},           {"", "LpNormalization", lp_norm},
     {"", "MeanVarianceNormalization", mean_variance},
 };
 

@@ -6,11 +6,15 @@ namespace {
 
 // The pooling operator `op` with its window attributes.
 Result<op::Attrs> pool_attrs(NodeContext& c) {
-  if (c.input_count() != 1) return error(Code::kInvalidArgument, "{}: has {} inputs, need 1", c.node.op_type, c.input_count());
+  if (c.input_count() != 1)
+    return error(Code::kInvalidArgument, "{}: has {} inputs, need 1", c.node.op_type,
+                 c.input_count());
   const op::Ints kernel = c.ints("kernel_shape");
-  if (kernel.empty()) return error(Code::kInvalidArgument, "{}: needs kernel_shape", c.node.op_type);
+  if (kernel.empty())
+    return error(Code::kInvalidArgument, "{}: needs kernel_shape", c.node.op_type);
   if (c.type(0).ranked() && c.type(0).rank() != static_cast<int>(kernel.size()) + 2)
-    return error(Code::kInvalidArgument, "{}: kernel_shape has {} numbers, the input is {}", c.node.op_type, kernel.size(), c.type(0).str());
+    return error(Code::kInvalidArgument, "{}: kernel_shape has {} numbers, the input is {}",
+                 c.node.op_type, kernel.size(), c.type(0).str());
   TRY_ASSIGN(op::Attrs attrs, window_attrs(c, op::Shape(kernel.begin(), kernel.end())));
   attrs.set("kernel", kernel);
   return attrs;
@@ -31,7 +35,9 @@ Status average_pool(NodeContext& c) {
 }
 
 // Before opset 2, p is a float.
-double exponent(NodeContext& c) { return c.opset < 2 ? c.f("p", 2) : static_cast<double>(c.i("p", 2)); }
+double exponent(NodeContext& c) {
+  return c.opset < 2 ? c.f("p", 2) : static_cast<double>(c.i("p", 2));
+}
 
 Status lp_pool(NodeContext& c) {
   TRY_ASSIGN(op::Attrs attrs, pool_attrs(c));

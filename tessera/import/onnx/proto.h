@@ -1,5 +1,5 @@
-// ONNX's messages as views into the mapped file: nothing is copied but the structure. Field numbers are those of
-// onnx.proto (IR version 13). Reading is depth-limited and checks every length.
+// ONNX's messages as views into the mapped file: nothing is copied but the structure. Field numbers
+// are those of onnx.proto (IR version 13). Reading is depth-limited and checks every length.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,13 @@ struct TensorProto {
   int32_t data_type = 0;
   std::string_view raw_data;
   bool has_raw = false;
-  std::vector<std::string_view> packed[5];  // float, int32, int64, double, uint64: packed runs as they stand in the file
-  std::vector<uint64_t> varints;            // unpacked elements of the integer lists, in order
+  std::vector<std::string_view>
+      packed[5];  // float, int32, int64, double, uint64: packed runs as they stand in the file
+  std::vector<uint64_t> varints;  // unpacked elements of the integer lists, in order
   std::vector<std::string_view> string_data;
   bool external = false;
-  std::vector<std::pair<std::string_view, std::string_view>> external_data;  // location, offset, length, checksum
+  std::vector<std::pair<std::string_view, std::string_view>>
+      external_data;  // location, offset, length, checksum
 };
 enum TypedList { kFloatData, kInt32Data, kInt64Data, kDoubleData, kUint64Data };
 
@@ -119,6 +121,7 @@ struct SequenceProto {
   std::vector<std::string_view> elements;
 };
 Result<SequenceProto> parse_sequence(std::string_view bytes);
-Result<SequenceProto> parse_optional(std::string_view bytes);  // at most one element; elem_type 0: none
+Result<SequenceProto> parse_optional(
+    std::string_view bytes);  // at most one element; elem_type 0: none
 
 }  // namespace tessera::import::onnx

@@ -8,7 +8,9 @@ namespace {
 Result<std::optional<DType>> dtype_attr(NodeContext& c, std::string_view name) {
   const int64_t number = c.i(name, 0);
   if (number == 0) return std::optional<DType>();
-  auto dtype = number == static_cast<int32_t>(number) ? dtype_from_onnx(static_cast<int32_t>(number)) : dtype_from_onnx(-1);
+  auto dtype = number == static_cast<int32_t>(number)
+                   ? dtype_from_onnx(static_cast<int32_t>(number))
+                   : dtype_from_onnx(-1);
   if (!dtype) return error(std::move(dtype).error().at(name));
   return std::optional(*dtype);
 }
@@ -26,8 +28,11 @@ Status quantize(NodeContext& c) {
   attrs.set("saturate", c.i("saturate", 1));
   // A scale that is a power of two or an integer does not tell the precision of a quotient.
   const DType scale = c.type(1).dtype;
-  const bool general = scale == DType::kF16 || scale == DType::kBF16 || scale == DType::kF32 || scale == DType::kF64;
-  attrs.set("precision", precision.value_or(general ? scale : is_float(c.type(0).dtype) ? c.type(0).dtype : DType::kF32));
+  const bool general =
+      scale == DType::kF16 || scale == DType::kBF16 || scale == DType::kF32 || scale == DType::kF64;
+  attrs.set("precision", precision.value_or(general                     ? scale
+                                            : is_float(c.type(0).dtype) ? c.type(0).dtype
+                                                                        : DType::kF32));
   c.out(0, c.b.op("quantize", c.inputs, std::move(attrs)));
   return {};
 }
@@ -35,7 +40,8 @@ Status quantize(NodeContext& c) {
 Status dequantize(NodeContext& c) {
   TRY_ASSIGN(auto to, dtype_attr(c, "output_dtype"));
   const DType scale = c.type(1).dtype;
-  c.out(0, c.b.op("dequantize", c.inputs, granularity(c, to.value_or(scale == DType::kF8E8M0 ? DType::kF32 : scale))));
+  c.out(0, c.b.op("dequantize", c.inputs,
+                  granularity(c, to.value_or(scale == DType::kF8E8M0 ? DType::kF32 : scale))));
   return {};
 }
 
@@ -43,7 +49,8 @@ Status dequantize(NodeContext& c) {
 Status dynamic_quantize(NodeContext& c) {
   ir::Builder& b = c.b;
   const ValueId x = c.in(0), zero = b.scalar(DType::kF32, 0), top = b.scalar(DType::kF32, 255);
-  const ValueId highest = b.max(b.reduce("max", x, {}, false), zero), lowest = b.min(b.reduce("min", x, {}, false), zero);
+  const ValueId highest = b.max(b.reduce("max", x, {}, false), zero),
+                lowest = b.min(b.reduce("min", x, {}, false), zero);
   const ValueId scale = b.div(b.sub(highest, lowest), top);
   const ValueId exact = b.sub(zero, b.div(lowest, scale));
   const ValueId point = b.convert(b.unary("round", b.max(b.min(exact, top), zero)), DType::kU8);
@@ -60,16 +67,19 @@ Status matmul_integer(NodeContext& c) {
 
 // Scales as zero points: rank 1 is one for each row of a.
 ValueId row_scale(NodeContext& c, size_t a, size_t scale) {
-  return c.b.rank(c.in(scale)) == 1 && c.b.rank(c.in(a)) > 1 ? c.b.reshape(c.in(scale), {-1, 1}) : c.in(scale);
+  return c.b.rank(c.in(scale)) == 1 && c.b.rank(c.in(a)) > 1 ? c.b.reshape(c.in(scale), {-1, 1})
+                                                             : c.in(scale);
 }
 
 Status qlinear_matmul(NodeContext& c) {
   if (c.input_count() != 8) return c.fail("has {} inputs, need 8", c.input_count());
   ir::Builder& b = c.b;
   const ValueId sum = b.op("dot_integer", {c.in(0), c.in(3), c.in(2), c.in(5)});
-  const ValueId a_scale = b.convert(row_scale(c, 0, 1), DType::kF32), b_scale = b.convert(c.in(4), DType::kF32);
+  const ValueId a_scale = b.convert(row_scale(c, 0, 1), DType::kF32),
+                b_scale = b.convert(c.in(4), DType::kF32);
   const ValueId exact = b.mul(b.convert(sum, DType::kF32), b.mul(a_scale, b_scale));
-  c.out(0, b.op("quantize", {exact, b.convert(c.in(6), DType::kF32), c.in(7)}, {{"to", b.dtype(c.in(7))}, {"axis", int64_t{-1}}}));
+  c.out(0, b.op("quantize", {exact, b.convert(c.in(6), DType::kF32), c.in(7)},
+                {{"to", b.dtype(c.in(7))}, {"axis", int64_t{-1}}}));
   return {};
 }
 

@@ -37,7 +37,8 @@ struct Reducer {
 
   ValueId operator()(std::string_view kind, ValueId x, bool keepdims) const {
     if (none) return x;
-    return c.b.op("reduce", {x, axes}, {{"kind", std::string(kind)}, {"keepdims", int64_t{keepdims}}});
+    return c.b.op("reduce", {x, axes},
+                  {{"kind", std::string(kind)}, {"keepdims", int64_t{keepdims}}});
   }
 };
 
@@ -47,7 +48,8 @@ Result<Reducer> reducer(NodeContext& c) {
   Reducer r{c, c.ints_attr_or_input("axes", 1)};
   const bool given = r.axes != kAbsent;
   const op::Type axes = c.b.type(r.axes);
-  const bool empty = !given || (axes.is_static() && op::element_count(axes.dims()).value_or(1) == 0);
+  const bool empty =
+      !given || (axes.is_static() && op::element_count(axes.dims()).value_or(1) == 0);
   r.none = empty && c.i("noop_with_empty_axes", 0) != 0;
   if (empty) r.axes = kAbsent;
   return r;
@@ -56,14 +58,19 @@ Result<Reducer> reducer(NodeContext& c) {
 bool keeps(NodeContext& c) { return c.i("keepdims", 1) != 0; }
 
 // The input in the type that the steps are computed in: floats of at least 32 bits.
-ValueId real(ir::Builder& b, ValueId x) { return is_float(b.dtype(x)) ? ir::widen(b, x) : b.convert(x, DType::kF64); }
+ValueId real(ir::Builder& b, ValueId x) {
+  return is_float(b.dtype(x)) ? ir::widen(b, x) : b.convert(x, DType::kF64);
+}
 
 Status reduce(NodeContext& c) {
-  const Row& row = *std::find_if(std::begin(kReductions), std::end(kReductions), [&](auto& r) { return r.onnx == c.node.op_type; });
+  const Row& row = *std::find_if(std::begin(kReductions), std::end(kReductions),
+                                 [&](auto& r) { return r.onnx == c.node.op_type; });
   TRY_ASSIGN(Reducer r, reducer(c));
   ValueId x = c.in(0);
-  if (row.real) x = real(c.b, x);
-  else if (row.before) x = ir::widen(c.b, x);
+  if (row.real)
+    x = real(c.b, x);
+  else if (row.before)
+    x = ir::widen(c.b, x);
   if (row.before) x = row.before(c.b, x);
   x = r(row.kind, x, keeps(c));
   if (row.after) x = row.after(c.b, x);
@@ -92,13 +99,15 @@ Status mean(NodeContext& c) {
     const ValueId n = count(r, c.in(0));
     const auto& known = b.ok() ? b.graph().value(n).contents : std::nullopt;
     const bool fixed = known && known->size() == 1 && (*known)[0].is_constant();
-    y = b.div(y, fixed ? b.scalar_like(y, static_cast<double>(*(*known)[0].constant())) : b.convert(n, b.dtype(y)));
+    y = b.div(y, fixed ? b.scalar_like(y, static_cast<double>(*(*known)[0].constant()))
+                       : b.convert(n, b.dtype(y)));
   }
   c.out(0, b.convert(y, c.type(0).dtype));
   return {};
 }
 
-// ReduceLogSumExp = m + log(sum(exp(x - m))), m the maximum where that is finite, so that nothing overflows.
+// ReduceLogSumExp = m + log(sum(exp(x - m))), m the maximum where that is finite, so that nothing
+// overflows.
 Status log_sum_exp(NodeContext& c) {
   ir::Builder& b = c.b;
   TRY_ASSIGN(Reducer r, reducer(c));

@@ -10,7 +10,8 @@ Status direct(NodeContext& c) {
   c.out(0, c.b.op(kOp, c.inputs));
   return {};
 }
-constexpr char kConstruct[] = "sequence_construct", kAt[] = "sequence_at", kInsert[] = "sequence_insert", kErase[] = "sequence_erase",
+constexpr char kConstruct[] = "sequence_construct", kAt[] = "sequence_at",
+               kInsert[] = "sequence_insert", kErase[] = "sequence_erase",
                kLength[] = "sequence_length", kGet[] = "optional_get", kHas[] = "optional_has";
 
 Status empty(NodeContext& c) {
@@ -21,12 +22,14 @@ Status empty(NodeContext& c) {
 
 Status concat(NodeContext& c) {
   if (!c.has_attr("axis")) return c.fail("needs an axis");
-  c.out(0, c.b.op("sequence_concat", c.inputs, {{"axis", c.i("axis", 0)}, {"new_axis", c.i("new_axis", 0)}}));
+  c.out(0, c.b.op("sequence_concat", c.inputs,
+                  {{"axis", c.i("axis", 0)}, {"new_axis", c.i("new_axis", 0)}}));
   return {};
 }
 
 Status split(NodeContext& c) {
-  c.out(0, c.b.op("sequence_split", c.inputs, {{"axis", c.i("axis", 0)}, {"keepdims", c.i("keepdims", 1)}}));
+  c.out(0, c.b.op("sequence_split", c.inputs,
+                  {{"axis", c.i("axis", 0)}, {"keepdims", c.i("keepdims", 1)}}));
   return {};
 }
 
@@ -50,7 +53,8 @@ Status map(NodeContext& c) {
   std::vector<ir::Graph> bodies;
   bodies.push_back(std::move(body.graph));
   const int64_t mapped = static_cast<int64_t>(c.input_count());
-  c.outputs = c.b.ops("sequence_map", std::move(inputs), {{"mapped", mapped}}, static_cast<int>(c.output_count()), std::move(bodies));
+  c.outputs = c.b.ops("sequence_map", std::move(inputs), {{"mapped", mapped}},
+                      static_cast<int>(c.output_count()), std::move(bodies));
   return {};
 }
 

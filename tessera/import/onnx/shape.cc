@@ -40,7 +40,8 @@ Status flatten(NodeContext& c) {
   const int64_t axis = c.i("axis", 1);
   const op::Type& x = c.type(0);
   const int64_t at = axis < 0 && x.ranked() ? axis + x.rank() : axis;
-  if (x.ranked() && (at < 0 || at > x.rank())) return c.fail("axis {} is outside of rank {}", axis, x.rank());
+  if (x.ranked() && (at < 0 || at > x.rank()))
+    return c.fail("axis {} is outside of rank {}", axis, x.rank());
   if (!x.ranked() && axis < 0) return c.fail("axis {} of an unknown rank", axis);
   ValueId shape;
   if (x.is_static()) {
@@ -49,7 +50,8 @@ Status flatten(NodeContext& c) {
     shape = b.ints({outer, inner});
   } else {
     const ValueId sizes = b.shape_of(c.in(0));
-    shape = b.concat({product(b, b.slice(sizes, 0, 0, at)), product(b, b.slice(sizes, 0, at, INT64_MAX))}, 0);
+    shape = b.concat(
+        {product(b, b.slice(sizes, 0, 0, at)), product(b, b.slice(sizes, 0, at, INT64_MAX))}, 0);
   }
   c.out(0, b.op("reshape", {c.in(0), shape}, {{"zero_is_zero", int64_t{1}}}));
   return {};
@@ -58,7 +60,8 @@ Status flatten(NodeContext& c) {
 // Shape, with the range that opset 15 added.
 Status shape(NodeContext& c) {
   ValueId sizes = c.b.op("shape_of", {c.in(0)});
-  if (c.has_attr("start") || c.has_attr("end")) sizes = c.b.slice(sizes, 0, c.i("start", 0), c.i("end", INT64_MAX));
+  if (c.has_attr("start") || c.has_attr("end"))
+    sizes = c.b.slice(sizes, 0, c.i("start", 0), c.i("end", INT64_MAX));
   c.out(0, sizes);
   return {};
 }
@@ -75,14 +78,9 @@ Status expand(NodeContext& c) {
 }
 
 constexpr Converter kRows[] = {
-    {"", "Expand", expand},
-    {"", "Flatten", flatten},
-    {"", "Reshape", reshape},
-    {"", "Shape", shape},
-    {"", "Size", size},
-    {"", "Squeeze", squeeze},
-    {"", "Transpose", transpose},
-    {"", "Unsqueeze", unsqueeze},
+    {"", "Expand", expand},       {"", "Flatten", flatten},     {"", "Reshape", reshape},
+    {"", "Shape", shape},         {"", "Size", size},           {"", "Squeeze", squeeze},
+    {"", "Transpose", transpose}, {"", "Unsqueeze", unsqueeze},
 };
 
 }  // namespace

@@ -7,7 +7,8 @@ namespace {
 // The axis became an input in opset 20.
 Status dft(NodeContext& c) {
   const ValueId axis = c.opset < 20 ? c.b.ints({c.i("axis", 1)}) : c.in(2);
-  c.out(0, c.b.op("dft", {c.in(0), c.in(1), axis}, {{"inverse", c.i("inverse", 0)}, {"onesided", c.i("onesided", 0)}}));
+  c.out(0, c.b.op("dft", {c.in(0), c.in(1), axis},
+                  {{"inverse", c.i("inverse", 0)}, {"onesided", c.i("onesided", 0)}}));
   return {};
 }
 
@@ -33,7 +34,8 @@ Status window(NodeContext& c, double a, double b, double d) {
   ir::Builder& g = c.b;
   const DType work = to == DType::kF64 ? DType::kF64 : DType::kF32;
   const ValueId size = g.convert(g.reshape(c.in(0), {}), DType::kI64);
-  const ValueId place = g.convert(g.op("range", {g.scalar(DType::kI64, 0), size, g.scalar(DType::kI64, 1)}), work);
+  const ValueId place =
+      g.convert(g.op("range", {g.scalar(DType::kI64, 0), size, g.scalar(DType::kI64, 1)}), work);
   ValueId n = g.convert(size, work);
   if (!c.i("periodic", 1)) n = g.max(g.sub(n, g.scalar(work, 1)), g.scalar(work, 1));
   const ValueId turn = g.div(g.mul(place, g.scalar(work, 6.283185307179586)), n);
@@ -47,8 +49,12 @@ Status hamming(NodeContext& c) { return window(c, 25.0 / 46, 21.0 / 46, 0); }
 Status blackman(NodeContext& c) { return window(c, 0.42, 0.5, 0.08); }
 
 constexpr Converter kRows[] = {
-    {"", "DFT", dft},           {"", "STFT", stft},           {"", "MelWeightMatrix", mel_weights},
-    {"", "HannWindow", hann},   {"", "HammingWindow", hamming}, {"", "BlackmanWindow", blackman},
+    {"", "DFT", dft},
+    {"", "STFT", stft},
+    {"", "MelWeightMatrix", mel_weights},
+    {"", "HannWindow", hann},
+    {"", "HammingWindow", hamming},
+    {"", "BlackmanWindow", blackman},
 };
 
 }  // namespace

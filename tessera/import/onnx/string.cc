@@ -10,7 +10,8 @@ Status concat(NodeContext& c) {
 }
 
 Status split(NodeContext& c) {
-  c.outputs = c.b.ops("string_split", c.inputs, {{"delimiter", c.s("delimiter", "")}, {"maxsplit", c.i("maxsplit", -1)}},
+  c.outputs = c.b.ops("string_split", c.inputs,
+                      {{"delimiter", c.s("delimiter", "")}, {"maxsplit", c.i("maxsplit", -1)}},
                       static_cast<int>(c.output_count()));
   return {};
 }
@@ -20,7 +21,9 @@ Status normalize(NodeContext& c) {
   for (char& letter : mode)
     if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter + 32);
   c.out(0, c.b.op("string_normalize", c.inputs,
-                  {{"case", mode}, {"case_sensitive", c.i("is_case_sensitive", 0)}, {"stopwords", c.strings("stopwords")}}));
+                  {{"case", mode},
+                   {"case_sensitive", c.i("is_case_sensitive", 0)},
+                   {"stopwords", c.strings("stopwords")}}));
   return {};
 }
 
@@ -33,8 +36,12 @@ Status tfidf(NodeContext& c) {
   std::string mode = c.s("mode", "");
   for (char& letter : mode)
     if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter + 32);
-  op::Attrs attrs{{"mode", mode}, {"min_length", c.i("min_gram_length", 1)}, {"max_length", c.i("max_gram_length", 1)},
-                  {"max_skip", c.i("max_skip_count", 0)}, {"starts", c.ints("ngram_counts")}, {"indices", c.ints("ngram_indexes")}};
+  op::Attrs attrs{{"mode", mode},
+                  {"min_length", c.i("min_gram_length", 1)},
+                  {"max_length", c.i("max_gram_length", 1)},
+                  {"max_skip", c.i("max_skip_count", 0)},
+                  {"starts", c.ints("ngram_counts")},
+                  {"indices", c.ints("ngram_indexes")}};
   if (c.has_attr("weights")) attrs.set("weights", c.floats("weights"));
   if (c.has_attr("pool_strings")) attrs.set("strings", c.strings("pool_strings"));
   if (c.has_attr("pool_int64s")) attrs.set("ints", c.ints("pool_int64s"));
@@ -43,8 +50,9 @@ Status tfidf(NodeContext& c) {
 }
 
 constexpr Converter kRows[] = {
-    {"", "StringConcat", concat}, {"", "StringSplit", split}, {"", "StringNormalizer", normalize},
-    {"", "RegexFullMatch", match}, {"", "TfIdfVectorizer", tfidf},
+    {"", "StringConcat", concat},        {"", "StringSplit", split},
+    {"", "StringNormalizer", normalize}, {"", "RegexFullMatch", match},
+    {"", "TfIdfVectorizer", tfidf},
 };
 
 }  // namespace

@@ -28,35 +28,53 @@ inline std::string attr(std::string_view name, int type, const std::string& rest
   return message([&](pbf_writer& w) {
            w.add_string(1, name.data(), name.size());
            w.add_int32(20, type);
-         }) + rest;
+         }) +
+         rest;
 }
-inline std::string int_attr(std::string_view name, int64_t v) { return attr(name, 2, message([&](pbf_writer& w) { w.add_int64(3, v); })); }
-inline std::string float_attr(std::string_view name, float v) { return attr(name, 1, message([&](pbf_writer& w) { w.add_float(2, v); })); }
+inline std::string int_attr(std::string_view name, int64_t v) {
+  return attr(name, 2, message([&](pbf_writer& w) { w.add_int64(3, v); }));
+}
+inline std::string float_attr(std::string_view name, float v) {
+  return attr(name, 1, message([&](pbf_writer& w) { w.add_float(2, v); }));
+}
 inline std::string ints_attr(std::string_view name, const std::vector<int64_t>& v) {
   return attr(name, 7, message([&](pbf_writer& w) { w.add_packed_int64(8, v.begin(), v.end()); }));
 }
-inline std::string string_attr(std::string_view name, const std::string& v) { return attr(name, 3, message([&](pbf_writer& w) { w.add_bytes(4, v); })); }
-inline std::string tensor_attr(std::string_view name, const std::string& t) { return attr(name, 4, message([&](pbf_writer& w) { w.add_message(5, t); })); }
-inline std::string graph_attr(std::string_view name, const std::string& g) { return attr(name, 5, message([&](pbf_writer& w) { w.add_message(6, g); })); }
-inline std::string ref_attr(std::string_view name, int type, const std::string& of) { return attr(name, type, message([&](pbf_writer& w) { w.add_string(21, of); })); }
+inline std::string string_attr(std::string_view name, const std::string& v) {
+  return attr(name, 3, message([&](pbf_writer& w) { w.add_bytes(4, v); }));
+}
+inline std::string tensor_attr(std::string_view name, const std::string& t) {
+  return attr(name, 4, message([&](pbf_writer& w) { w.add_message(5, t); }));
+}
+inline std::string graph_attr(std::string_view name, const std::string& g) {
+  return attr(name, 5, message([&](pbf_writer& w) { w.add_message(6, g); }));
+}
+inline std::string ref_attr(std::string_view name, int type, const std::string& of) {
+  return attr(name, type, message([&](pbf_writer& w) { w.add_string(21, of); }));
+}
 
 // ---- tensors ----
-inline std::string tensor_head(const std::vector<int64_t>& dims, int type, const std::string& name) {
+inline std::string tensor_head(const std::vector<int64_t>& dims, int type,
+                               const std::string& name) {
   return message([&](pbf_writer& w) {
     w.add_packed_int64(1, dims.begin(), dims.end());
     w.add_int32(2, type);
     w.add_string(8, name);
   });
 }
-inline std::string floats(const std::vector<int64_t>& dims, const std::vector<float>& v, const std::string& name = "") {
+inline std::string floats(const std::vector<int64_t>& dims, const std::vector<float>& v,
+                          const std::string& name = "") {
   std::string raw(v.size() * 4, '\0');
   if (!v.empty()) std::memcpy(raw.data(), v.data(), raw.size());
   return tensor_head(dims, 1, name) + message([&](pbf_writer& w) { w.add_bytes(9, raw); });
 }
-inline std::string ints(const std::vector<int64_t>& dims, const std::vector<int64_t>& v, const std::string& name = "") {
-  return tensor_head(dims, 7, name) + message([&](pbf_writer& w) { w.add_packed_int64(7, v.begin(), v.end()); });
+inline std::string ints(const std::vector<int64_t>& dims, const std::vector<int64_t>& v,
+                        const std::string& name = "") {
+  return tensor_head(dims, 7, name) +
+         message([&](pbf_writer& w) { w.add_packed_int64(7, v.begin(), v.end()); });
 }
-inline std::string external(const std::vector<int64_t>& dims, const std::string& name, const std::vector<std::pair<std::string, std::string>>& entries) {
+inline std::string external(const std::vector<int64_t>& dims, const std::string& name,
+                            const std::vector<std::pair<std::string, std::string>>& entries) {
   return tensor_head(dims, 1, name) + message([&](pbf_writer& w) {
            for (const auto& entry : entries)
              w.add_message(13, message([&](pbf_writer& e) {
@@ -69,7 +87,8 @@ inline std::string external(const std::vector<int64_t>& dims, const std::string&
 
 // ---- graphs ----
 // An f32 value (or of another type); a size below -1 is left out.
-inline std::string value(const std::string& name, const std::vector<int64_t>& dims = {}, int type = 1) {
+inline std::string value(const std::string& name, const std::vector<int64_t>& dims = {},
+                         int type = 1) {
   const std::string shape = message([&](pbf_writer& w) {
     for (int64_t d : dims)
       w.add_message(1, message([&](pbf_writer& e) {
@@ -85,10 +104,13 @@ inline std::string value(const std::string& name, const std::vector<int64_t>& di
     w.add_message(2, message([&](pbf_writer& t) { t.add_message(1, tensor); }));
   });
 }
-inline std::string named(const std::string& name) { return message([&](pbf_writer& w) { w.add_string(1, name); }); }
+inline std::string named(const std::string& name) {
+  return message([&](pbf_writer& w) { w.add_string(1, name); });
+}
 
-inline std::string node(const std::string& op, const Names& in, const Names& out, const std::vector<std::string>& attrs = {},
-                        const std::string& name = "", const std::string& domain = "") {
+inline std::string node(const std::string& op, const Names& in, const Names& out,
+                        const std::vector<std::string>& attrs = {}, const std::string& name = "",
+                        const std::string& domain = "") {
   return message([&](pbf_writer& w) {
     for (const std::string& i : in) w.add_string(1, i);
     for (const std::string& o : out) w.add_string(2, o);
@@ -139,7 +161,8 @@ inline std::string function(const FunctionParts& f) {
   });
 }
 
-inline std::string model(const std::string& graph_bytes, const std::vector<std::string>& functions = {}, int64_t version = 20) {
+inline std::string model(const std::string& graph_bytes,
+                         const std::vector<std::string>& functions = {}, int64_t version = 20) {
   return message([&](pbf_writer& w) {
     w.add_int64(1, 10);
     w.add_message(7, graph_bytes);

@@ -27,9 +27,11 @@ struct Step {
 Result<Step> step_of(NodeContext& c, size_t kinds) {
   const size_t states = c.input_count() < 2 ? 0 : c.input_count() - 2;
   if (states == 0 || states % kinds != 0)
-    return error(Code::kInvalidArgument, "{}: {} inputs, need R, T and {} for each tensor", c.node.op_type, c.input_count(), kinds);
+    return error(Code::kInvalidArgument, "{}: {} inputs, need R, T and {} for each tensor",
+                 c.node.op_type, c.input_count(), kinds);
   for (size_t i = 0; i < c.input_count(); ++i)
-    if (!c.has(i)) return error(Code::kInvalidArgument, "{}: input {} is missing", c.node.op_type, i);
+    if (!c.has(i))
+      return error(Code::kInvalidArgument, "{}: input {} is missing", c.node.op_type, i);
   return Step{c, c.b, kinds, states / kinds};
 }
 
@@ -49,22 +51,25 @@ Status adagrad(NodeContext& c) {
   return {};
 }
 
-// V = alpha V + (1 - alpha) G; H = beta H + (1 - beta) G^2; r = R sqrt(1 - beta^T) / (1 - alpha^T), or R at T = 0;
-// X = (1 - norm_coefficient_post) (X - r V / (sqrt(H) + epsilon))
+// V = alpha V + (1 - alpha) G; H = beta H + (1 - beta) G^2; r = R sqrt(1 - beta^T) / (1 - alpha^T),
+// or R at T = 0; X = (1 - norm_coefficient_post) (X - r V / (sqrt(H) + epsilon))
 Status adam(NodeContext& c) {
   TRY_ASSIGN(const Step s, step_of(c, 4));
   ir::Builder& b = c.b;
   const double alpha = c.f("alpha", 0.9f), beta = c.f("beta", 0.999f);
   for (size_t i = 0; i < s.count; ++i) {
-    const ValueId x = s.state(0, i), g = s.regularized(i), one = s.number(x, 1), t = s.as(c.in(1), x), r = s.as(c.in(0), x);
+    const ValueId x = s.state(0, i), g = s.regularized(i), one = s.number(x, 1),
+                  t = s.as(c.in(1), x), r = s.as(c.in(0), x);
     auto blend = [&](double share, ValueId old, ValueId now) {
       return b.add(b.mul(s.number(x, share), old), b.mul(s.number(x, 1 - share), now));
     };
     const ValueId v = blend(alpha, s.state(2, i), g), h = blend(beta, s.state(3, i), b.mul(g, g));
-    const ValueId corrected = b.div(b.mul(r, b.unary("sqrt", b.sub(one, b.op("pow", {s.number(x, beta), t})))),
-                                    b.sub(one, b.op("pow", {s.number(x, alpha), t})));
+    const ValueId corrected =
+        b.div(b.mul(r, b.unary("sqrt", b.sub(one, b.op("pow", {s.number(x, beta), t})))),
+              b.sub(one, b.op("pow", {s.number(x, alpha), t})));
     const ValueId rate = b.select(s.started(x), corrected, r);
-    const ValueId next = b.sub(x, b.div(b.mul(rate, v), b.add(b.unary("sqrt", h), s.number(x, c.f("epsilon", 1e-6f)))));
+    const ValueId next = b.sub(
+        x, b.div(b.mul(rate, v), b.add(b.unary("sqrt", h), s.number(x, c.f("epsilon", 1e-6f)))));
     const double post = c.f("norm_coefficient_post", 0);
     s.out(0, i, post == 0 ? next : b.mul(s.number(x, 1 - post), next));
     s.out(1, i, v);
@@ -78,7 +83,8 @@ Status momentum(NodeContext& c) {
   TRY_ASSIGN(const Step s, step_of(c, 3));
   ir::Builder& b = c.b;
   const std::string mode = c.s("mode", "");
-  if (mode != "standard" && mode != "nesterov") return c.fail("mode is '{}', need 'standard' or 'nesterov'", mode);
+  if (mode != "standard" && mode != "nesterov")
+    return c.fail("mode is '{}', need 'standard' or 'nesterov'", mode);
   for (size_t i = 0; i < s.count; ++i) {
     const ValueId x = s.state(0, i), g = s.regularized(i), alpha = s.number(x, c.f("alpha", 0));
     const ValueId beta = b.select(s.started(x), s.number(x, c.f("beta", 1)), s.number(x, 1));
@@ -90,15 +96,16 @@ Status momentum(NodeContext& c) {
   return {};
 }
 
-// d y / d xs of values of this graph. The inputs are the values of xs, then of zs; where one is not the value of that name, y is
-// computed anew from it.
+// d y / d xs of values of this graph. The inputs are the values of xs, then of zs; where one is not
+// the value of that name, y is computed anew from it.
 Status gradient(NodeContext& c) {
   std::vector<ValueId> named;
   op::Strings names = c.strings("xs");
   const size_t count = names.size();
   for (const std::string& z : c.strings("zs")) names.push_back(z);
   if (count == 0 || names.size() != c.input_count() || c.output_count() > count)
-    return c.fail("has {} inputs and {} outputs for {} xs and {} zs", c.input_count(), c.output_count(), count, names.size() - count);
+    return c.fail("has {} inputs and {} outputs for {} xs and {} zs", c.input_count(),
+                  c.output_count(), count, names.size() - count);
   for (size_t i = 0; i < names.size(); ++i) {
     if (!c.has(i)) return c.fail("input {} is missing", i);
     TRY_ASSIGN(const ValueId id, c.importer.lookup(names[i]));
@@ -106,7 +113,10 @@ Status gradient(NodeContext& c) {
   }
   TRY_ASSIGN(const ValueId target, c.importer.lookup(c.s("y", "")));
   const ValueId y = ir::substituted(c.b, target, named, c.inputs);
-  TRY_ASSIGN(std::vector<ValueId> slopes, ir::gradients(c.b, y, {c.inputs.begin(), c.inputs.begin() + static_cast<std::ptrdiff_t>(count)}));
+  TRY_ASSIGN(
+      std::vector<ValueId> slopes,
+      ir::gradients(c.b, y,
+                    {c.inputs.begin(), c.inputs.begin() + static_cast<std::ptrdiff_t>(count)}));
   for (size_t i = 0; i < slopes.size(); ++i) c.out(i, slopes[i]);
   return {};
 }

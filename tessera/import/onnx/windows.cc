@@ -12,7 +12,8 @@ void resolve_same(const NodeContext& c, const op::Shape& kernel, op::Attrs& attr
   if (!window || !x.ranked() || x.shape->size() < kernel.size()) return;
   op::Ints begin, end;
   for (size_t i = 0; i < kernel.size(); ++i) {
-    const auto size = (*x.shape)[x.shape->size() - kernel.size() + i].constant(), taps = kernel[i].constant();
+    const auto size = (*x.shape)[x.shape->size() - kernel.size() + i].constant(),
+               taps = kernel[i].constant();
     if (!size || !taps || *taps < 1 || *taps > INT32_MAX) return;
     const auto [before, after] = window->pads(i, *size, *taps);
     begin.push_back(before);
@@ -37,7 +38,8 @@ Result<op::Attrs> window_attrs(const NodeContext& c, const op::Shape& kernel) {
   const std::string auto_pad = c.s("auto_pad", "NOTSET");
   if (auto_pad != "NOTSET") pads.assign(2 * axes, 0);
   if (pads.size() != 2 * axes)
-    return error(Code::kInvalidArgument, "{}: pads has {} numbers, need {}", c.node.op_type, pads.size(), 2 * axes);
+    return error(Code::kInvalidArgument, "{}: pads has {} numbers, need {}", c.node.op_type,
+                 pads.size(), 2 * axes);
   const auto middle = pads.begin() + static_cast<int64_t>(axes);
   attrs.set("pads_begin", op::Ints(pads.begin(), middle));
   attrs.set("pads_end", op::Ints(middle, pads.end()));

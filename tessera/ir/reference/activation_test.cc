@@ -30,15 +30,19 @@ TEST_P(Activation, HasTheValueWorkedOutByHand) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, Activation,
-    ::testing::Values(Case{"relu", {}, -2, 0}, Case{"relu", {}, 3, 3}, Case{"leaky_relu", {{"alpha", 0.1}}, -2, -0.2},
-                      Case{"elu", {{"alpha", 2.0}}, -1, -1.2642411176}, Case{"elu", {}, 4, 4}, Case{"elu", {}, -kInf, -1},
-                      Case{"sigmoid", {}, 0, 0.5}, Case{"sigmoid", {}, -200, 0}, Case{"sigmoid", {}, 200, 1},
-                      Case{"silu", {}, 1, 0.7310585786}, Case{"silu", {{"alpha", 2.0}}, 1, 0.8807970780},
-                      Case{"hard_sigmoid", {}, 1, 0.7}, Case{"hard_sigmoid", {}, -3, 0}, Case{"hard_sigmoid", {}, 3, 1},
-                      Case{"hard_swish", {}, 1, 2.0 / 3}, Case{"hard_swish", {}, -3, 0}, Case{"hard_swish", {}, 5, 5},
-                      Case{"gelu", {}, 1, 0.8413447461}, Case{"gelu", {}, 0, 0}, Case{"gelu", {{"tanh", int64_t{1}}}, 1, 0.8411919906},
-                      Case{"softplus", {}, 0, 0.6931471806}, Case{"softplus", {}, 500, 500}, Case{"softplus", {}, -500, 0},
-                      Case{"mish", {}, 1, 0.8650983883}, Case{"mish", {}, 0, 0}),
+    ::testing::Values(
+        Case{"relu", {}, -2, 0}, Case{"relu", {}, 3, 3},
+        Case{"leaky_relu", {{"alpha", 0.1}}, -2, -0.2},
+        Case{"elu", {{"alpha", 2.0}}, -1, -1.2642411176}, Case{"elu", {}, 4, 4},
+        Case{"elu", {}, -kInf, -1}, Case{"sigmoid", {}, 0, 0.5}, Case{"sigmoid", {}, -200, 0},
+        Case{"sigmoid", {}, 200, 1}, Case{"silu", {}, 1, 0.7310585786},
+        Case{"silu", {{"alpha", 2.0}}, 1, 0.8807970780}, Case{"hard_sigmoid", {}, 1, 0.7},
+        Case{"hard_sigmoid", {}, -3, 0}, Case{"hard_sigmoid", {}, 3, 1},
+        Case{"hard_swish", {}, 1, 2.0 / 3}, Case{"hard_swish", {}, -3, 0},
+        Case{"hard_swish", {}, 5, 5}, Case{"gelu", {}, 1, 0.8413447461}, Case{"gelu", {}, 0, 0},
+        Case{"gelu", {{"tanh", int64_t{1}}}, 1, 0.8411919906},
+        Case{"softplus", {}, 0, 0.6931471806}, Case{"softplus", {}, 500, 500},
+        Case{"softplus", {}, -500, 0}, Case{"mish", {}, 1, 0.8650983883}, Case{"mish", {}, 0, 0}),
     [](const auto& p) { return std::string(p.param.name) + "_" + std::to_string(p.index); });
 
 TEST(Softmax, RowsSumToOneAlongAnyAxis) {
@@ -46,7 +50,8 @@ TEST(Softmax, RowsSumToOneAlongAnyAxis) {
   for (int64_t axis : {-3, -2, -1, 0, 1, 2}) {
     auto y = run_op("softmax", {x}, {{"axis", axis}});
     ASSERT_TRUE(y) << y.error().message;
-    auto sum = run_op("reduce", {(*y)[0].tensor(), i64({1}, {static_cast<double>(axis)})}, {{"kind", std::string("sum")}});
+    auto sum = run_op("reduce", {(*y)[0].tensor(), i64({1}, {static_cast<double>(axis)})},
+                      {{"kind", std::string("sum")}});
     ASSERT_TRUE(sum) << sum.error().message;
     for (double s : values_of((*sum)[0].tensor())) EXPECT_NEAR(s, 1, 1e-6);
     auto log = run_op("log_softmax", {x}, {{"axis", axis}});

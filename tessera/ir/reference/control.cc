@@ -13,7 +13,8 @@ std::vector<Value> captured(const Call& call, size_t from) {
 
 Result<std::vector<Value>> if_(const Call& call) {
   const Tensor& condition = call.t(0);
-  if (condition.count() != 1) return call.fail("the condition has {} elements, need 1", condition.count());
+  if (condition.count() != 1)
+    return call.fail("the condition has {} elements, need 1", condition.count());
   return run(call.node.bodies[condition.i64(0) ? 0 : 1], captured(call, 1), call.options);
 }
 
@@ -24,7 +25,8 @@ Status check_deadline(const Call& call) {
 }
 
 // Stacks equal tensors along a new axis. @pre !slices.empty() or `type` is ranked
-Result<Tensor> stack(const Call& call, std::vector<Value>& slices, const op::Type& type, int64_t axis, bool reverse) {
+Result<Tensor> stack(const Call& call, std::vector<Value>& slices, const op::Type& type,
+                     int64_t axis, bool reverse) {
   Dims dims;
   if (!slices.empty()) {
     dims = slices[0].tensor().dims();
@@ -40,9 +42,12 @@ Result<Tensor> stack(const Call& call, std::vector<Value>& slices, const op::Typ
   strides.erase(strides.begin() + axis);
   for (size_t k = 0; k < slices.size(); ++k) {
     const Tensor& slice = slices[k].tensor();
-    if (slice.dims() != inner) return call.fail("scanned values differ in shape: {} and {}", op::to_string(inner), op::to_string(slice.dims()));
+    if (slice.dims() != inner)
+      return call.fail("scanned values differ in shape: {} and {}", op::to_string(inner),
+                       op::to_string(slice.dims()));
     const int64_t place = static_cast<int64_t>(reverse ? slices.size() - 1 - k : k);
-    for (Index at(inner); !at.done(); at.next()) copy_element(slice, at.linear(), y, place * step + at.dot(strides));
+    for (Index at(inner); !at.done(); at.next())
+      copy_element(slice, at.linear(), y, place * step + at.dot(strides));
   }
   return y;
 }
@@ -59,25 +64,31 @@ Result<std::vector<Value>> loop(const Call& call) {
   Bytes held;
   for (int64_t i = 0; i < trips && go; ++i) {
     TRY(check_deadline(call));
-    std::vector<Value> inputs{Tensor::scalar(DType::kI64, i), Tensor::scalar(DType::kBool, int64_t{1})};
+    std::vector<Value> inputs{Tensor::scalar(DType::kI64, i),
+                              Tensor::scalar(DType::kBool, int64_t{1})};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
     inputs.insert(inputs.end(), outer.begin(), outer.end());
     Options rest = call.options;
     rest.memory_limit -= held;
     TRY_ASSIGN(std::vector<Value> results, run(body, inputs, rest));
-    if (!results[0].is_tensor() || results[0].tensor().count() != 1) return call.fail("the condition must be one bool");
+    if (!results[0].is_tensor() || results[0].tensor().count() != 1)
+      return call.fail("the condition must be one bool");
     go = results[0].tensor().i64(0) != 0;
-    std::move(results.begin() + 1, results.begin() + 1 + static_cast<int64_t>(carried_count), carried.begin());
+    std::move(results.begin() + 1, results.begin() + 1 + static_cast<int64_t>(carried_count),
+              carried.begin());
     for (size_t k = 0; k < scanned.size(); ++k) {
       scanned[k].push_back(std::move(results[1 + carried_count + k]));
       held += scanned[k].back().bytes();
       if (held > call.options.memory_limit)
-        return error(Code::kResourceExhausted, "{}: {} collected after {} trips exceed the memory limit", call.op(), to_string(held), i + 1);
+        return error(Code::kResourceExhausted,
+                     "{}: {} collected after {} trips exceed the memory limit", call.op(),
+                     to_string(held), i + 1);
     }
   }
   std::vector<Value> outputs = std::move(carried);
   for (size_t k = 0; k < scanned.size(); ++k) {
-    TRY_ASSIGN(Tensor y, stack(call, scanned[k], body.type(body.outputs[1 + carried_count + k]), 0, false));
+    TRY_ASSIGN(Tensor y,
+               stack(call, scanned[k], body.type(body.outputs[1 + carried_count + k]), 0, false));
     outputs.push_back(std::move(y));
   }
   return outputs;
@@ -90,15 +101,19 @@ Result<Tensor> slice_at(const Tensor& x, int64_t axis, int64_t at) {
   dims.erase(dims.begin() + axis);
   strides.erase(strides.begin() + axis);
   TRY_ASSIGN(Tensor y, Tensor::make(x.dtype(), dims));
-  for (Index index(dims); !index.done(); index.next()) copy_element(x, base + index.dot(strides), y, index.linear());
+  for (Index index(dims); !index.done(); index.next())
+    copy_element(x, base + index.dot(strides), y, index.linear());
   return y;
 }
 
 Result<std::vector<Value>> scan(const Call& call) {
   const Graph& body = call.node.bodies[0];
-  const size_t states = static_cast<size_t>(call.attrs().i("states")), inputs = static_cast<size_t>(call.attrs().i("scanned"));
-  const op::Ints in_axes = call.attrs().ints("input_axes"), out_axes = call.attrs().ints("output_axes");
-  const op::Ints in_reverse = call.attrs().ints("input_reverse"), out_reverse = call.attrs().ints("output_reverse");
+  const size_t states = static_cast<size_t>(call.attrs().i("states")),
+               inputs = static_cast<size_t>(call.attrs().i("scanned"));
+  const op::Ints in_axes = call.attrs().ints("input_axes"),
+                 out_axes = call.attrs().ints("output_axes");
+  const op::Ints in_reverse = call.attrs().ints("input_reverse"),
+                 out_reverse = call.attrs().ints("output_reverse");
   auto at = [](const op::Ints& list, size_t i) { return i < list.size() ? list[i] : 0; };
   std::vector<Value> state;
   for (size_t i = 0; i < states; ++i) state.push_back(*call.in[i]);
@@ -108,10 +123,12 @@ Result<std::vector<Value>> scan(const Call& call) {
   for (size_t i = 0; i < inputs; ++i) {
     const Tensor& x = call.t(states + i);
     const int64_t axis = at(in_axes, i) < 0 ? at(in_axes, i) + x.rank() : at(in_axes, i);
-    if (axis < 0 || axis >= x.rank()) return call.fail("axis {} is outside rank {}", at(in_axes, i), x.rank());
+    if (axis < 0 || axis >= x.rank())
+      return call.fail("axis {} is outside rank {}", at(in_axes, i), x.rank());
     axes.push_back(axis);
     if (length >= 0 && x.dim(static_cast<int>(axis)) != length)
-      return call.fail("scanned inputs have {} and {} slices", length, x.dim(static_cast<int>(axis)));
+      return call.fail("scanned inputs have {} and {} slices", length,
+                       x.dim(static_cast<int>(axis)));
     length = x.dim(static_cast<int>(axis));
   }
   std::vector<std::vector<Value>> scanned(body.outputs.size() - states);
@@ -119,17 +136,20 @@ Result<std::vector<Value>> scan(const Call& call) {
     TRY(check_deadline(call));
     std::vector<Value> arguments = state;
     for (size_t i = 0; i < inputs; ++i) {
-      TRY_ASSIGN(Tensor slice, slice_at(call.t(states + i), axes[i], at(in_reverse, i) ? length - 1 - k : k));
+      TRY_ASSIGN(Tensor slice,
+                 slice_at(call.t(states + i), axes[i], at(in_reverse, i) ? length - 1 - k : k));
       arguments.push_back(std::move(slice));
     }
     arguments.insert(arguments.end(), outer.begin(), outer.end());
     TRY_ASSIGN(std::vector<Value> results, run(body, arguments, call.options));
     std::move(results.begin(), results.begin() + static_cast<int64_t>(states), state.begin());
-    for (size_t i = 0; i < scanned.size(); ++i) scanned[i].push_back(std::move(results[states + i]));
+    for (size_t i = 0; i < scanned.size(); ++i)
+      scanned[i].push_back(std::move(results[states + i]));
   }
   std::vector<Value> outputs = std::move(state);
   for (size_t i = 0; i < scanned.size(); ++i) {
-    TRY_ASSIGN(Tensor y, stack(call, scanned[i], body.type(body.outputs[states + i]), at(out_axes, i), at(out_reverse, i) != 0));
+    TRY_ASSIGN(Tensor y, stack(call, scanned[i], body.type(body.outputs[states + i]),
+                               at(out_axes, i), at(out_reverse, i) != 0));
     outputs.push_back(std::move(y));
   }
   return outputs;

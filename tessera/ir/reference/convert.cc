@@ -15,8 +15,11 @@ struct Mode {
   std::string_view name;
   Rounding rounding;
 };
-constexpr Mode kModes[] = {{"even", Rounding::kNearestEven}, {"away", Rounding::kNearestAway}, {"zero", Rounding::kTowardZero},
-                           {"up", Rounding::kUp}, {"down", Rounding::kDown}};
+constexpr Mode kModes[] = {{"even", Rounding::kNearestEven},
+                           {"away", Rounding::kNearestAway},
+                           {"zero", Rounding::kTowardZero},
+                           {"up", Rounding::kUp},
+                           {"down", Rounding::kDown}};
 
 // The shortest decimal without an exponent that reads back as the same element.
 std::string text_of(const Tensor& x, int64_t i) {
@@ -28,7 +31,8 @@ std::string text_of(const Tensor& x, int64_t i) {
   std::array<char, 2000> buffer;
   const auto end = x.dtype() == DType::kF64
                        ? std::to_chars(buffer.begin(), buffer.end(), v, std::chars_format::fixed)
-                       : std::to_chars(buffer.begin(), buffer.end(), static_cast<float>(v), std::chars_format::fixed);
+                       : std::to_chars(buffer.begin(), buffer.end(), static_cast<float>(v),
+                                       std::chars_format::fixed);
   return {buffer.begin(), end.ptr};
 }
 
@@ -43,8 +47,11 @@ std::optional<double> number(std::string_view text) {
   if (digits.starts_with('+')) digits.remove_prefix(1);
   double value = 0;
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (end != digits.data() + digits.size() || digits.empty() || failure == std::errc::invalid_argument) return std::nullopt;
-  if (failure == std::errc::result_out_of_range) return digits.find("e-") != digits.npos ? 0 : digits[0] == '-' ? -infinity : infinity;
+  if (end != digits.data() + digits.size() || digits.empty() ||
+      failure == std::errc::invalid_argument)
+    return std::nullopt;
+  if (failure == std::errc::result_out_of_range)
+    return digits.find("e-") != digits.npos ? 0 : digits[0] == '-' ? -infinity : infinity;
   return value;
 }
 
@@ -55,7 +62,8 @@ Status store_text(const Call& call, std::string_view text, Tensor& y, int64_t i)
     y.set_i64(i, whole);
     if (!is_float(y.dtype()) || whole != 0) return {};
   }
-  if (uint64_t whole = 0; y.dtype() == DType::kU64 && std::from_chars(text.data(), end, whole).ptr == end && !text.empty()) {
+  if (uint64_t whole = 0; y.dtype() == DType::kU64 &&
+                          std::from_chars(text.data(), end, whole).ptr == end && !text.empty()) {
     y.set_i64(i, static_cast<int64_t>(whole));
     return {};
   }
@@ -72,17 +80,21 @@ Result<std::vector<Value>> convert(const Call& call) {
   if (from == to) return one(x);
   if (to == DType::kString) {
     if (is_complex(from)) return call.fail("is not defined from {} to strings", name_of(from));
-    for (int64_t i = 0; i < x.count(); ++i) y.mutable_text()[static_cast<size_t>(i)] = text_of(x, i);
+    for (int64_t i = 0; i < x.count(); ++i)
+      y.mutable_text()[static_cast<size_t>(i)] = text_of(x, i);
     return one(std::move(y));
   }
   if (from == DType::kString) {
-    for (int64_t i = 0; i < x.count(); ++i) TRY(store_text(call, x.text()[static_cast<size_t>(i)], y, i));
+    for (int64_t i = 0; i < x.count(); ++i)
+      TRY(store_text(call, x.text()[static_cast<size_t>(i)], y, i));
     return one(std::move(y));
   }
   const std::string name = call.attrs().s("round", "even");
-  const auto mode = std::find_if(std::begin(kModes), std::end(kModes), [&](auto& m) { return m.name == name; });
+  const auto mode =
+      std::find_if(std::begin(kModes), std::end(kModes), [&](auto& m) { return m.name == name; });
   if (mode == std::end(kModes)) return call.fail("unknown rounding '{}'", name);
-  const FloatCast cast{mode->rounding, is_float(to) && bits_of(to) == 8 && call.attrs().i("saturate", 1) != 0};
+  const FloatCast cast{mode->rounding,
+                       is_float(to) && bits_of(to) == 8 && call.attrs().i("saturate", 1) != 0};
   convert_elements(from, x.data(), to, y.mutable_data(), x.count(), cast);
   return one(std::move(y));
 }

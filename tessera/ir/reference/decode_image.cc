@@ -18,7 +18,8 @@ Result<std::vector<Value>> decode_image(const Call& call) {
   TRY_ASSIGN(Tensor y, Tensor::make(DType::kU8, {picture.height, picture.width, channels}));
   auto to = y.mutable_as<uint8_t>();
   for (size_t i = 0; i < to.size(); ++i) {
-    const size_t channel = i % static_cast<size_t>(channels), pixel = i / static_cast<size_t>(channels);
+    const size_t channel = i % static_cast<size_t>(channels),
+                 pixel = i / static_cast<size_t>(channels);
     const size_t from = format == "bgr" ? 2 - channel : channel;
     to[i] = picture.samples[picture.channels == 1 ? pixel : pixel * 3 + from];
   }

@@ -20,7 +20,7 @@ Result<std::vector<Value>> dot(const Call& call) {
   const int64_t batches = y.count() == 0 ? 0 : y.count() / (M * N);
   const Dims batch_a(da.begin(), da.end() - 2), batch_b(db.begin(), db.end() - 2);
   Dims batch = batch_a.size() > batch_b.size() ? batch_a : batch_b;
-  const Dims &shorter = batch_a.size() > batch_b.size() ? batch_b : batch_a;
+  const Dims& shorter = batch_a.size() > batch_b.size() ? batch_b : batch_a;
   for (size_t i = 0; i < shorter.size(); ++i) {
     int64_t& d = batch[batch.size() - shorter.size() + i];
     if (d == 1) d = shorter[i];
@@ -34,12 +34,14 @@ Result<std::vector<Value>> dot(const Call& call) {
       for (int64_t n = 0; n < N; ++n) {
         if (floats) {
           double sum = 0;
-          for (int64_t k = 0; k < K; ++k) sum += a.f64(a0 + m * a_m + k * a_k) * b.f64(b0 + k * b_k + n * b_n);
+          for (int64_t k = 0; k < K; ++k)
+            sum += a.f64(a0 + m * a_m + k * a_k) * b.f64(b0 + k * b_k + n * b_n);
           y.set_f64(y0 + m * N + n, sum);
         } else {
           uint64_t sum = 0;
           for (int64_t k = 0; k < K; ++k)
-            sum += static_cast<uint64_t>(a.i64(a0 + m * a_m + k * a_k)) * static_cast<uint64_t>(b.i64(b0 + k * b_k + n * b_n));
+            sum += static_cast<uint64_t>(a.i64(a0 + m * a_m + k * a_k)) *
+                   static_cast<uint64_t>(b.i64(b0 + k * b_k + n * b_n));
           y.set_i64(y0 + m * N + n, static_cast<int64_t>(sum));
         }
       }

@@ -1,4 +1,5 @@
-// Element-wise primitives: floats are computed in double and rounded once, integers in 64 bits and wrapped.
+// Element-wise primitives: floats are computed in double and rounded once, integers in 64 bits and
+// wrapped.
 #include <algorithm>
 #include <cmath>
 
@@ -22,8 +23,12 @@ struct BinaryRow {
 uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
 int64_t s(uint64_t v) { return static_cast<int64_t>(v); }
 
-double float_min(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b); }
-double float_max(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b); }
+double float_min(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b);
+}
+double float_max(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b);
+}
 double float_mod(double a, double b) {
   const double r = std::fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
@@ -45,28 +50,54 @@ uint64_t shift_left(uint64_t a, uint64_t b) { return b > 63 ? 0 : a << b; }
 uint64_t shift_right(uint64_t a, uint64_t b) { return b > 63 ? 0 : a >> b; }
 
 constexpr BinaryRow kArithmetic[] = {
-    {"add", [](double a, double b) { return a + b; }, [](int64_t a, int64_t b) { return s(u(a) + u(b)); }, [](uint64_t a, uint64_t b) { return a + b; }},
-    {"sub", [](double a, double b) { return a - b; }, [](int64_t a, int64_t b) { return s(u(a) - u(b)); }, [](uint64_t a, uint64_t b) { return a - b; }},
-    {"mul", [](double a, double b) { return a * b; }, [](int64_t a, int64_t b) { return s(u(a) * u(b)); }, [](uint64_t a, uint64_t b) { return a * b; }},
-    {"div", [](double a, double b) { return a / b; }, int_div, [](uint64_t a, uint64_t b) { return a / b; }},
-    {"rem", [](double a, double b) { return std::fmod(a, b); }, int_rem, [](uint64_t a, uint64_t b) { return a % b; }},
+    {"add", [](double a, double b) { return a + b; },
+     [](int64_t a, int64_t b) { return s(u(a) + u(b)); },
+     [](uint64_t a, uint64_t b) { return a + b; }},
+    {"sub", [](double a, double b) { return a - b; },
+     [](int64_t a, int64_t b) { return s(u(a) - u(b)); },
+     [](uint64_t a, uint64_t b) { return a - b; }},
+    {"mul", [](double a, double b) { return a * b; },
+     [](int64_t a, int64_t b) { return s(u(a) * u(b)); },
+     [](uint64_t a, uint64_t b) { return a * b; }},
+    {"div", [](double a, double b) { return a / b; }, int_div,
+     [](uint64_t a, uint64_t b) { return a / b; }},
+    {"rem", [](double a, double b) { return std::fmod(a, b); }, int_rem,
+     [](uint64_t a, uint64_t b) { return a % b; }},
     {"mod", float_mod, int_mod, [](uint64_t a, uint64_t b) { return a % b; }},
-    {"min", float_min, [](int64_t a, int64_t b) { return std::min(a, b); }, [](uint64_t a, uint64_t b) { return std::min(a, b); }},
-    {"max", float_max, [](int64_t a, int64_t b) { return std::max(a, b); }, [](uint64_t a, uint64_t b) { return std::max(a, b); }},
-    {"pow", [](double a, double b) { return std::pow(a, b); }, int_pow, [](uint64_t a, uint64_t b) { return u(int_pow(s(a), s(b))); }},
+    {"min", float_min, [](int64_t a, int64_t b) { return std::min(a, b); },
+     [](uint64_t a, uint64_t b) { return std::min(a, b); }},
+    {"max", float_max, [](int64_t a, int64_t b) { return std::max(a, b); },
+     [](uint64_t a, uint64_t b) { return std::max(a, b); }},
+    {"pow", [](double a, double b) { return std::pow(a, b); }, int_pow,
+     [](uint64_t a, uint64_t b) { return u(int_pow(s(a), s(b))); }},
     {"and", nullptr, [](int64_t a, int64_t b) { return int64_t{a && b}; }, nullptr},
     {"or", nullptr, [](int64_t a, int64_t b) { return int64_t{a || b}; }, nullptr},
     {"xor", nullptr, [](int64_t a, int64_t b) { return int64_t{!a != !b}; }, nullptr},
-    {"bit_and", nullptr, [](int64_t a, int64_t b) { return a & b; }, [](uint64_t a, uint64_t b) { return a & b; }},
-    {"bit_or", nullptr, [](int64_t a, int64_t b) { return a | b; }, [](uint64_t a, uint64_t b) { return a | b; }},
-    {"bit_xor", nullptr, [](int64_t a, int64_t b) { return a ^ b; }, [](uint64_t a, uint64_t b) { return a ^ b; }},
-    {"shift_left", nullptr, [](int64_t a, int64_t b) { return s(shift_left(u(a), u(b))); }, shift_left},
-    {"shift_right", nullptr, [](int64_t a, int64_t b) { return b > 63 ? a >> 63 : a >> b; }, shift_right},
-    {"eq", [](double a, double b) { return double(a == b); }, [](int64_t a, int64_t b) { return int64_t{a == b}; }, [](uint64_t a, uint64_t b) { return uint64_t{a == b}; }},
-    {"lt", [](double a, double b) { return double(a < b); }, [](int64_t a, int64_t b) { return int64_t{a < b}; }, [](uint64_t a, uint64_t b) { return uint64_t{a < b}; }},
-    {"le", [](double a, double b) { return double(a <= b); }, [](int64_t a, int64_t b) { return int64_t{a <= b}; }, [](uint64_t a, uint64_t b) { return uint64_t{a <= b}; }},
-    {"gt", [](double a, double b) { return double(a > b); }, [](int64_t a, int64_t b) { return int64_t{a > b}; }, [](uint64_t a, uint64_t b) { return uint64_t{a > b}; }},
-    {"ge", [](double a, double b) { return double(a >= b); }, [](int64_t a, int64_t b) { return int64_t{a >= b}; }, [](uint64_t a, uint64_t b) { return uint64_t{a >= b}; }},
+    {"bit_and", nullptr, [](int64_t a, int64_t b) { return a & b; },
+     [](uint64_t a, uint64_t b) { return a & b; }},
+    {"bit_or", nullptr, [](int64_t a, int64_t b) { return a | b; },
+     [](uint64_t a, uint64_t b) { return a | b; }},
+    {"bit_xor", nullptr, [](int64_t a, int64_t b) { return a ^ b; },
+     [](uint64_t a, uint64_t b) { return a ^ b; }},
+    {"shift_left", nullptr, [](int64_t a, int64_t b) { return s(shift_left(u(a), u(b))); },
+     shift_left},
+    {"shift_right", nullptr, [](int64_t a, int64_t b) { return b > 63 ? a >> 63 : a >> b; },
+     shift_right},
+    {"eq", [](double a, double b) { return double(a == b); },
+     [](int64_t a, int64_t b) { return int64_t{a == b}; },
+     [](uint64_t a, uint64_t b) { return uint64_t{a == b}; }},
+    {"lt", [](double a, double b) { return double(a < b); },
+     [](int64_t a, int64_t b) { return int64_t{a < b}; },
+     [](uint64_t a, uint64_t b) { return uint64_t{a < b}; }},
+    {"le", [](double a, double b) { return double(a <= b); },
+     [](int64_t a, int64_t b) { return int64_t{a <= b}; },
+     [](uint64_t a, uint64_t b) { return uint64_t{a <= b}; }},
+    {"gt", [](double a, double b) { return double(a > b); },
+     [](int64_t a, int64_t b) { return int64_t{a > b}; },
+     [](uint64_t a, uint64_t b) { return uint64_t{a > b}; }},
+    {"ge", [](double a, double b) { return double(a >= b); },
+     [](int64_t a, int64_t b) { return int64_t{a >= b}; },
+     [](uint64_t a, uint64_t b) { return uint64_t{a >= b}; }},
 };
 
 struct UnaryRow {
@@ -77,8 +108,10 @@ struct UnaryRow {
 
 constexpr UnaryRow kUnary[] = {
     {"neg", [](double a) { return -a; }, [](int64_t a) { return s(0 - u(a)); }},
-    {"abs", [](double a) { return std::fabs(a); }, [](int64_t a) { return a < 0 ? s(0 - u(a)) : a; }},
-    {"sign", [](double a) { return std::isnan(a) ? a : double((a > 0) - (a < 0)); }, [](int64_t a) { return int64_t{(a > 0) - (a < 0)}; }},
+    {"abs", [](double a) { return std::fabs(a); },
+     [](int64_t a) { return a < 0 ? s(0 - u(a)) : a; }},
+    {"sign", [](double a) { return std::isnan(a) ? a : double((a > 0) - (a < 0)); },
+     [](int64_t a) { return int64_t{(a > 0) - (a < 0)}; }},
     {"floor", [](double a) { return std::floor(a); }, [](int64_t a) { return a; }},
     {"ceil", [](double a) { return std::ceil(a); }, [](int64_t a) { return a; }},
     {"round", [](double a) { return std::nearbyint(a); }, [](int64_t a) { return a; }},
@@ -106,7 +139,8 @@ constexpr UnaryRow kUnary[] = {
 
 template <size_t N, class R>
 const R* row_for(const R (&rows)[N], std::string_view op) {
-  auto found = std::find_if(std::begin(rows), std::end(rows), [op](const R& row) { return row.op == op; });
+  auto found =
+      std::find_if(std::begin(rows), std::end(rows), [op](const R& row) { return row.op == op; });
   return found == std::end(rows) ? nullptr : &*found;
 }
 
@@ -135,10 +169,12 @@ Result<std::vector<Value>> binary(const Call& call) {
   const bool as_float = is_float(a.dtype()) || is_float(b.dtype());
   if (a.dtype() == DType::kString && call.op() == "eq") {
     for (Index at(y.dims()); !at.done(); at.next())
-      y.set_i64(at.linear(), a.text()[static_cast<size_t>(at.dot(sa))] == b.text()[static_cast<size_t>(at.dot(sb))]);
+      y.set_i64(at.linear(), a.text()[static_cast<size_t>(at.dot(sa))] ==
+                                 b.text()[static_cast<size_t>(at.dot(sb))]);
     return one(std::move(y));
   }
-  if (is_complex(a.dtype()) || a.dtype() == DType::kString || (as_float ? row.floats == nullptr : row.ints == nullptr))
+  if (is_complex(a.dtype()) || a.dtype() == DType::kString ||
+      (as_float ? row.floats == nullptr : row.ints == nullptr))
     return call.fail("is not defined for {}", name_of(a.dtype()));
   const bool divides = call.op() == "div" || call.op() == "rem" || call.op() == "mod";
   for (Index at(y.dims()); !at.done(); at.next()) {
@@ -160,7 +196,8 @@ Result<std::vector<Value>> binary(const Call& call) {
 Result<std::vector<Value>> is_inf(const Call& call) {
   const Tensor& x = call.t(0);
   TRY_ASSIGN(Tensor y, call.make(0));
-  const bool positive = call.attrs().i("positive", 1) != 0, negative = call.attrs().i("negative", 1) != 0;
+  const bool positive = call.attrs().i("positive", 1) != 0,
+             negative = call.attrs().i("negative", 1) != 0;
   for (int64_t i = 0; i < x.count(); ++i) {
     const double v = x.f64(i);
     y.set_i64(i, std::isinf(v) && (v > 0 ? positive : negative));

@@ -10,7 +10,9 @@ namespace tessera::ir::reference {
 namespace {
 
 using Texts = std::vector<std::string>;
-Tensor strings(Dims dims, Texts values) { return *Tensor::strings(std::move(dims), std::move(values)); }
+Tensor strings(Dims dims, Texts values) {
+  return *Tensor::strings(std::move(dims), std::move(values));
+}
 
 Texts text_of(const Result<std::vector<Value>>& y) {
   EXPECT_TRUE(y) << y.error().message;
@@ -22,7 +24,9 @@ TEST(Strings, SplitAtDelimitersAndAtSpace) {
   auto y = run_op("string_split", {x}, {{"delimiter", std::string(",")}}, 2);
   EXPECT_EQ(text_of(y), (Texts{"a", "b", "", "c", "", "", "", "", " x  y ", "", "", ""}));
   EXPECT_EQ(values_of((*y)[1].tensor()), (std::vector<double>{4, 1, 1}));
-  EXPECT_EQ(text_of(run_op("string_split", {x}, {{"delimiter", std::string(",")}, {"maxsplit", int64_t{1}}}, 2)), (Texts{"a", "b,,c", "", "", " x  y ", ""}));
+  EXPECT_EQ(text_of(run_op("string_split", {x},
+                           {{"delimiter", std::string(",")}, {"maxsplit", int64_t{1}}}, 2)),
+            (Texts{"a", "b,,c", "", "", " x  y ", ""}));
   auto z = run_op("string_split", {x}, {}, 2);
   EXPECT_EQ(text_of(z), (Texts{"a,b,,c", "", "", "", "x", "y"}));
   EXPECT_EQ(values_of((*z)[1].tensor()), (std::vector<double>{1, 0, 2}));
@@ -30,36 +34,47 @@ TEST(Strings, SplitAtDelimitersAndAtSpace) {
 }
 
 TEST(Strings, ChangeCaseBeyondAscii) {
-  EXPECT_EQ(text_of(run_op("string_normalize", {strings({3}, {"Éa", "ЖУк", "\xff?"})}, {{"case", std::string("lower")}})), (Texts{"éa", "жук", "\xff?"}));
-  EXPECT_EQ(text_of(run_op("string_normalize", {strings({2}, {"žluťoučký", "σx"})}, {{"case", std::string("upper")}})), (Texts{"ŽLUŤOUČKÝ", "ΣX"}));
+  EXPECT_EQ(text_of(run_op("string_normalize", {strings({3}, {"Éa", "ЖУк", "\xff?"})},
+                           {{"case", std::string("lower")}})),
+            (Texts{"éa", "жук", "\xff?"}));
+  EXPECT_EQ(text_of(run_op("string_normalize", {strings({2}, {"žluťoučký", "σx"})},
+                           {{"case", std::string("upper")}})),
+            (Texts{"ŽLUŤOUČKÝ", "ΣX"}));
 }
 
 TEST(Strings, StopWordsGoAndOneEmptyStringIsLeft) {
   const Tensor x = strings({1, 3}, {"The", "the", "cat"});
-  EXPECT_EQ(text_of(run_op("string_normalize", {x}, {{"stopwords", Texts{"the"}}})), (Texts{"cat"}));
-  EXPECT_EQ(text_of(run_op("string_normalize", {x}, {{"stopwords", Texts{"the"}}, {"case_sensitive", int64_t{1}}})), (Texts{"The", "cat"}));
+  EXPECT_EQ(text_of(run_op("string_normalize", {x}, {{"stopwords", Texts{"the"}}})),
+            (Texts{"cat"}));
+  EXPECT_EQ(text_of(run_op("string_normalize", {x},
+                           {{"stopwords", Texts{"the"}}, {"case_sensitive", int64_t{1}}})),
+            (Texts{"The", "cat"}));
   auto none = run_op("string_normalize", {x}, {{"stopwords", Texts{"the", "cat"}}});
   EXPECT_EQ(text_of(none), Texts{""});
   EXPECT_EQ((*none)[0].tensor().dims(), (Dims{1, 1}));
 }
 
 TEST(Strings, RegexMustMatchAllAndBeValid) {
-  auto y = run_op("regex_full_match", {strings({3}, {"ab", "aab", "abc"})}, {{"pattern", std::string("a+b")}});
+  auto y = run_op("regex_full_match", {strings({3}, {"ab", "aab", "abc"})},
+                  {{"pattern", std::string("a+b")}});
   ASSERT_TRUE(y);
   EXPECT_EQ(values_of((*y)[0].tensor()), (std::vector<double>{1, 1, 0}));
   EXPECT_FALSE(run_op("regex_full_match", {strings({1}, {"a"})}, {{"pattern", std::string("(")}}));
 }
 
 TEST(TfIdf, CountsGramsWithSkips) {
-  op::Attrs attrs{{"mode", std::string("tf")}, {"min_length", int64_t{1}}, {"max_length", int64_t{2}}, {"max_skip", int64_t{1}},
-                  {"starts", op::Ints{0, 2}}, {"indices", op::Ints{0, 1, 2, 3}}, {"ints", op::Ints{2, 3, 2, 3, 2, 4}}};
+  op::Attrs attrs{{"mode", std::string("tf")},         {"min_length", int64_t{1}},
+                  {"max_length", int64_t{2}},          {"max_skip", int64_t{1}},
+                  {"starts", op::Ints{0, 2}},          {"indices", op::Ints{0, 1, 2, 3}},
+                  {"ints", op::Ints{2, 3, 2, 3, 2, 4}}};
   const Tensor x = i64({2, 4}, {2, 3, 4, 2, 5, 5, 5, 5});  // the grams 2, 3, (2,3), (2,4)
   auto y = run_op("tfidf", {x}, attrs);
   ASSERT_TRUE(y) << y.error().message;
   EXPECT_EQ(values_of((*y)[0].tensor()), (std::vector<double>{2, 1, 1, 1, 0, 0, 0, 0}));
   attrs.set("weights", op::Floats{10, 20, 30, 40});
   attrs.set("mode", std::string("idf"));
-  EXPECT_EQ(values_of((*run_op("tfidf", {x}, attrs))[0].tensor()), (std::vector<double>{10, 20, 30, 40, 0, 0, 0, 0}));
+  EXPECT_EQ(values_of((*run_op("tfidf", {x}, attrs))[0].tensor()),
+            (std::vector<double>{10, 20, 30, 40, 0, 0, 0, 0}));
   attrs.set("mode", std::string("tfidf"));
   EXPECT_EQ(values_of((*run_op("tfidf", {x}, attrs))[0].tensor())[0], 20);
   attrs.set("starts", op::Ints{0, 99});
@@ -70,18 +85,22 @@ TEST(Random, BitsAreThoseOfPhilox) {
   auto y = run_op("random", {i64({2}, {2, 3})}, {{"key", int64_t{7}}});
   ASSERT_TRUE(y) << y.error().message;
   EXPECT_EQ((*y)[0].tensor().dims(), (Dims{2, 3}));
-  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ((*y)[0].tensor().i64(i), philox_word(7, static_cast<uint64_t>(i)));
+  for (int64_t i = 0; i < 6; ++i)
+    EXPECT_EQ((*y)[0].tensor().i64(i), philox_word(7, static_cast<uint64_t>(i)));
   EXPECT_FALSE(run_op("random", {i64({1}, {-1})}, {{"key", int64_t{7}}}));
 }
 
 TEST(Random, MultinomialFollowsTheProbabilities) {
   const double p[] = {0.1, 0.6, 0.3};
-  auto y = run_op("multinomial", {f32({1, 3}, {std::log(p[0]) + 5, std::log(p[1]) + 5, std::log(p[2]) + 5})}, {{"samples", int64_t{20000}}, {"key", int64_t{1}}, {"to", DType::kI32}});
+  auto y = run_op("multinomial",
+                  {f32({1, 3}, {std::log(p[0]) + 5, std::log(p[1]) + 5, std::log(p[2]) + 5})},
+                  {{"samples", int64_t{20000}}, {"key", int64_t{1}}, {"to", DType::kI32}});
   ASSERT_TRUE(y) << y.error().message;
   double counts[3] = {};
   for (double v : values_of((*y)[0].tensor())) ++counts[static_cast<int>(v)];
   for (int k = 0; k < 3; ++k) EXPECT_NEAR(counts[k] / 20000, p[k], 0.015);
-  EXPECT_FALSE(run_op("multinomial", {f32({1, 0}, {})}, {{"samples", int64_t{1}}, {"key", int64_t{1}}, {"to", DType::kI32}}));
+  EXPECT_FALSE(run_op("multinomial", {f32({1, 0}, {})},
+                      {{"samples", int64_t{1}}, {"key", int64_t{1}}, {"to", DType::kI32}}));
 }
 
 TEST(Dft, InverseUndoesIt) {
@@ -89,7 +108,8 @@ TEST(Dft, InverseUndoesIt) {
     const Tensor x = random(DType::kF64, {2, n, 2}, 3);
     auto y = run_op("dft", {x, std::nullopt, i64({}, {1})});
     ASSERT_TRUE(y) << y.error().message;
-    auto z = run_op("dft", {(*y)[0].tensor(), std::nullopt, i64({}, {1})}, {{"inverse", int64_t{1}}});
+    auto z =
+        run_op("dft", {(*y)[0].tensor(), std::nullopt, i64({}, {1})}, {{"inverse", int64_t{1}}});
     ASSERT_TRUE(z) << z.error().message;
     for (int64_t i = 0; i < x.count(); ++i) EXPECT_NEAR((*z)[0].tensor().f64(i), x.f64(i), 1e-12);
     if (n == 1) continue;
@@ -97,7 +117,8 @@ TEST(Dft, InverseUndoesIt) {
     auto half = run_op("dft", {real}, {{"onesided", int64_t{1}}});
     ASSERT_TRUE(half) << half.error().message;
     EXPECT_EQ((*half)[0].tensor().dims(), (Dims{n / 2 + 1, 2}));
-    auto back = run_op("dft", {(*half)[0].tensor(), i64({}, {static_cast<double>(n)})}, {{"onesided", int64_t{1}}, {"inverse", int64_t{1}}});
+    auto back = run_op("dft", {(*half)[0].tensor(), i64({}, {static_cast<double>(n)})},
+                       {{"onesided", int64_t{1}}, {"inverse", int64_t{1}}});
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ((*back)[0].tensor().dims(), real.dims());
     for (int64_t i = 0; i < n; ++i) EXPECT_NEAR((*back)[0].tensor().f64(i), real.f64(i), 1e-12);
@@ -120,15 +141,27 @@ TEST(Stft, FramesAreTransforms) {
 }
 
 TEST(Lookup, LastKeyWinsAndNaNsAreEqual) {
-  op::Attrs attrs{{"keys", f32({4}, {1, NAN, 2, 1})}, {"values", strings({4}, {"first", "nan", "two", "last"})}, {"default", strings({1}, {"?"})}};
-  EXPECT_EQ(text_of(run_op("lookup", {f32({4}, {1, NAN, 2, 3})}, attrs)), (Texts{"last", "nan", "two", "?"}));
+  op::Attrs attrs{{"keys", f32({4}, {1, NAN, 2, 1})},
+                  {"values", strings({4}, {"first", "nan", "two", "last"})},
+                  {"default", strings({1}, {"?"})}};
+  EXPECT_EQ(text_of(run_op("lookup", {f32({4}, {1, NAN, 2, 3})}, attrs)),
+            (Texts{"last", "nan", "two", "?"}));
   EXPECT_FALSE(run_op("lookup", {i64({1}, {1})}, attrs));
 }
 
 op::Attrs stump() {  // x[0] <= 1 ? leaf 0 : (x[1] in {3, 5} ? leaf 1 : leaf 0)
-  return {{"roots", op::Ints{0}}, {"true", op::Ints{~0, ~1}}, {"false", op::Ints{1, ~0}}, {"feature", op::Ints{0, 1}}, {"mode", op::Ints{0, 6}},
-          {"split", op::Floats{1, 0}}, {"members", op::Floats{3, 5, NAN}}, {"leaf_begin", op::Ints{0, 1, 3}}, {"vote_target", op::Ints{0, 0, 1}},
-          {"vote_weight", op::Floats{10, 20, 30}}, {"targets", int64_t{2}}, {"aggregate", std::string("sum")}};
+  return {{"roots", op::Ints{0}},
+          {"true", op::Ints{~0, ~1}},
+          {"false", op::Ints{1, ~0}},
+          {"feature", op::Ints{0, 1}},
+          {"mode", op::Ints{0, 6}},
+          {"split", op::Floats{1, 0}},
+          {"members", op::Floats{3, 5, NAN}},
+          {"leaf_begin", op::Ints{0, 1, 3}},
+          {"vote_target", op::Ints{0, 0, 1}},
+          {"vote_weight", op::Floats{10, 20, 30}},
+          {"targets", int64_t{2}},
+          {"aggregate", std::string("sum")}};
 }
 
 TEST(TreeEnsemble, FollowsTheBranches) {
@@ -138,7 +171,8 @@ TEST(TreeEnsemble, FollowsTheBranches) {
   op::Attrs missing = stump();
   missing.set("missing", op::Ints{1, 0});
   missing.set("base", op::Floats{1, 2});
-  EXPECT_EQ(values_of((*run_op("tree_ensemble", {f32({1, 2}, {NAN, 3})}, missing))[0].tensor()), (std::vector<double>{11, 2}));
+  EXPECT_EQ(values_of((*run_op("tree_ensemble", {f32({1, 2}, {NAN, 3})}, missing))[0].tensor()),
+            (std::vector<double>{11, 2}));
 }
 
 TEST(TreeEnsemble, RefusesTreesThatAreNone) {
@@ -165,7 +199,9 @@ TEST(TreeEnsemble, RefusesTreesThatAreNone) {
 TEST(Scores, TransformAndPick) {
   auto kind = [](const char* name, std::vector<double> x) {
     const int64_t n = static_cast<int64_t>(x.size());
-    return values_of((*run_op("score_transform", {tensor(DType::kF64, {1, n}, std::move(x))}, {{"kind", std::string(name)}}))[0].tensor());
+    return values_of((*run_op("score_transform", {tensor(DType::kF64, {1, n}, std::move(x))},
+                              {{"kind", std::string(name)}}))[0]
+                         .tensor());
   };
   EXPECT_NEAR(kind("softmax", {0, std::log(3)})[1], 0.75, 1e-12);
   EXPECT_EQ(kind("softmax_zero", {0, 1})[0], 0);
@@ -173,7 +209,8 @@ TEST(Scores, TransformAndPick) {
   EXPECT_NEAR(kind("probit", {0.975})[0], 1.96, 5e-3);
   EXPECT_NEAR(kind("probit", {0.025})[0], -1.96, 5e-3);
   const op::Attrs labels{{"labels", strings({2}, {"no", "yes"})}, {"threshold", 0.5}};
-  EXPECT_EQ(text_of(run_op("pick_label", {f32({2, 2}, {3, 3, 1, 2})}, labels)), (Texts{"no", "yes"}));
+  EXPECT_EQ(text_of(run_op("pick_label", {f32({2, 2}, {3, 3, 1, 2})}, labels)),
+            (Texts{"no", "yes"}));
   EXPECT_EQ(text_of(run_op("pick_label", {f32({2, 1}, {0.5, 0.6})}, labels)), (Texts{"no", "yes"}));
   EXPECT_FALSE(run_op("pick_label", {f32({1, 3}, {1, 2, 3})}, labels));
 }

@@ -22,14 +22,16 @@ Result<Tensor> copy_of(const Tensor& x) {
 
 // Counts from the end where negative.
 Result<int64_t> place(const Call& call, int64_t index, int64_t size) {
-  if (index < -size || index >= size) return call.fail("index {} is outside [-{}, {})", index, size, size);
+  if (index < -size || index >= size)
+    return call.fail("index {} is outside [-{}, {})", index, size, size);
   return index < 0 ? index + size : index;
 }
 
 // The indices must lie within x on all axes but `axis`.
 Status check_inside(const Call& call, const Dims& indices, const Dims& x, int axis) {
   for (size_t a = 0; a < x.size(); ++a)
-    if (static_cast<int>(a) != axis && indices[a] > x[a]) return call.fail("axis {} has {} indices for {} elements", a, indices[a], x[a]);
+    if (static_cast<int>(a) != axis && indices[a] > x[a])
+      return call.fail("axis {} has {} indices for {} elements", a, indices[a], x[a]);
   return {};
 }
 
@@ -55,12 +57,15 @@ Result<std::vector<Value>> gather_nd(const Call& call) {
   const Dims places(indices.dims().begin(), indices.dims().end() - 1);
   for (int64_t a = 0; a < batch; ++a)
     if (x.dims()[static_cast<size_t>(a)] != places[static_cast<size_t>(a)])
-      return call.fail("batch axis {} is {} and {}", a, x.dims()[static_cast<size_t>(a)], places[static_cast<size_t>(a)]);
+      return call.fail("batch axis {} is {} and {}", a, x.dims()[static_cast<size_t>(a)],
+                       places[static_cast<size_t>(a)]);
   int64_t inner = 1;
-  for (size_t a = static_cast<size_t>(batch + length); a < x.dims().size(); ++a) inner *= x.dims()[a];
+  for (size_t a = static_cast<size_t>(batch + length); a < x.dims().size(); ++a)
+    inner *= x.dims()[a];
   for (Index at(places); !at.done(); at.next()) {
     int64_t base = 0;
-    for (int64_t a = 0; a < batch; ++a) base += at[static_cast<size_t>(a)] * strides[static_cast<size_t>(a)];
+    for (int64_t a = 0; a < batch; ++a)
+      base += at[static_cast<size_t>(a)] * strides[static_cast<size_t>(a)];
     for (int64_t k = 0; k < length; ++k) {
       const size_t a = static_cast<size_t>(batch + k);
       TRY_ASSIGN(int64_t i, place(call, indices.i64(at.linear() * length + k), x.dims()[a]));
@@ -78,7 +83,8 @@ void arithmetic(const Tensor& x, int64_t from, Tensor& y, int64_t to, FloatFn fl
   if (is_float(x.dtype()))
     y.set_f64(to, floats(y.f64(to), x.f64(from)));
   else
-    y.set_i64(to, static_cast<int64_t>(ints(static_cast<uint64_t>(y.i64(to)), static_cast<uint64_t>(x.i64(from)))));
+    y.set_i64(to, static_cast<int64_t>(
+                      ints(static_cast<uint64_t>(y.i64(to)), static_cast<uint64_t>(x.i64(from)))));
 }
 struct Reduction {
   std::string_view name;
@@ -86,18 +92,31 @@ struct Reduction {
 };
 constexpr Reduction kReductions[] = {
     {"none", copy_element},
-    {"add", [](const Tensor& x, int64_t i, Tensor& y, int64_t j) { arithmetic(x, i, y, j, std::plus<double>(), std::plus<uint64_t>()); }},
-    {"mul", [](const Tensor& x, int64_t i, Tensor& y, int64_t j) { arithmetic(x, i, y, j, std::multiplies<double>(), std::multiplies<uint64_t>()); }},
-    {"max", [](const Tensor& x, int64_t i, Tensor& y, int64_t j) { if (compare(x, i, y, j) > 0) copy_element(x, i, y, j); }},
-    {"min", [](const Tensor& x, int64_t i, Tensor& y, int64_t j) { if (compare(x, i, y, j) < 0 || (is_float(x.dtype()) && std::isnan(x.f64(i)))) copy_element(x, i, y, j); }},
+    {"add", [](const Tensor& x, int64_t i, Tensor& y,
+               int64_t j) { arithmetic(x, i, y, j, std::plus<double>(), std::plus<uint64_t>()); }},
+    {"mul",
+     [](const Tensor& x, int64_t i, Tensor& y, int64_t j) {
+       arithmetic(x, i, y, j, std::multiplies<double>(), std::multiplies<uint64_t>());
+     }},
+    {"max",
+     [](const Tensor& x, int64_t i, Tensor& y, int64_t j) {
+       if (compare(x, i, y, j) > 0) copy_element(x, i, y, j);
+     }},
+    {"min",
+     [](const Tensor& x, int64_t i, Tensor& y, int64_t j) {
+       if (compare(x, i, y, j) < 0 || (is_float(x.dtype()) && std::isnan(x.f64(i))))
+         copy_element(x, i, y, j);
+     }},
 };
 
 Result<Update> reduction_of(const Call& call) {
   const std::string name = call.attrs().s("reduction", "none");
-  const auto found = std::find_if(std::begin(kReductions), std::end(kReductions), [&](auto& r) { return r.name == name; });
+  const auto found = std::find_if(std::begin(kReductions), std::end(kReductions),
+                                  [&](auto& r) { return r.name == name; });
   if (found == std::end(kReductions)) return call.fail("unknown reduction '{}'", name);
   const DType dtype = call.t(0).dtype();
-  if (name != "none" && (dtype == DType::kString || is_complex(dtype))) return call.fail("{} is not defined for {}", name, name_of(dtype));
+  if (name != "none" && (dtype == DType::kString || is_complex(dtype)))
+    return call.fail("{} is not defined for {}", name, name_of(dtype));
   return found->update;
 }
 
@@ -105,7 +124,9 @@ Result<std::vector<Value>> scatter_elements(const Call& call) {
   const Tensor &x = call.t(0), &indices = call.t(1), &updates = call.t(2);
   TRY_ASSIGN(Update update, reduction_of(call));
   TRY_ASSIGN(int axis, op::normalize_axis(call.attrs().i("axis"), x.rank()));
-  if (updates.dims() != indices.dims()) return call.fail("updates are {}, indices {}", op::to_string(updates.dims()), op::to_string(indices.dims()));
+  if (updates.dims() != indices.dims())
+    return call.fail("updates are {}, indices {}", op::to_string(updates.dims()),
+                     op::to_string(indices.dims()));
   TRY(check_inside(call, indices.dims(), x.dims(), axis));
   TRY_ASSIGN(Tensor y, copy_of(x));
   const Dims strides = op::strides_of(x.dims());
@@ -123,17 +144,21 @@ Result<std::vector<Value>> scatter_nd(const Call& call) {
   if (indices.rank() == 0) return call.fail("indices are a scalar");
   const int64_t length = indices.dim(indices.rank() - 1);
   if (length > x.rank()) return call.fail("places of {} axes in rank {}", length, x.rank());
-  const Dims places(indices.dims().begin(), indices.dims().end() - 1), slice(x.dims().begin() + length, x.dims().end());
+  const Dims places(indices.dims().begin(), indices.dims().end() - 1),
+      slice(x.dims().begin() + length, x.dims().end());
   Dims expected = places;
   expected.insert(expected.end(), slice.begin(), slice.end());
-  if (updates.dims() != expected) return call.fail("updates are {}, need {}", op::to_string(updates.dims()), op::to_string(expected));
+  if (updates.dims() != expected)
+    return call.fail("updates are {}, need {}", op::to_string(updates.dims()),
+                     op::to_string(expected));
   TRY_ASSIGN(Tensor y, copy_of(x));
   const Dims strides = op::strides_of(x.dims());
   TRY_ASSIGN(int64_t inner, op::element_count(slice));
   for (Index at(places); !at.done(); at.next()) {
     int64_t base = 0;
     for (int64_t k = 0; k < length; ++k) {
-      TRY_ASSIGN(int64_t i, place(call, indices.i64(at.linear() * length + k), x.dims()[static_cast<size_t>(k)]));
+      TRY_ASSIGN(int64_t i, place(call, indices.i64(at.linear() * length + k),
+                                  x.dims()[static_cast<size_t>(k)]));
       base += i * strides[static_cast<size_t>(k)];
     }
     for (int64_t i = 0; i < inner; ++i) update(updates, at.linear() * inner + i, y, base + i);
@@ -143,13 +168,16 @@ Result<std::vector<Value>> scatter_nd(const Call& call) {
 
 Result<std::vector<Value>> cumulative(const Call& call) {
   const Tensor& x = call.t(0);
-  if (call.t(1).count() != 1) return call.fail("the axis has {} elements, need 1", call.t(1).count());
+  if (call.t(1).count() != 1)
+    return call.fail("the axis has {} elements, need 1", call.t(1).count());
   const std::string kind = call.attrs().s("kind");
   if (kind != "sum" && kind != "prod") return call.fail("unknown kind '{}'", kind);
-  if (is_complex(x.dtype()) || x.dtype() == DType::kString) return call.fail("is not defined for {}", name_of(x.dtype()));
+  if (is_complex(x.dtype()) || x.dtype() == DType::kString)
+    return call.fail("is not defined for {}", name_of(x.dtype()));
   TRY_ASSIGN(Tensor y, call.make(0));
   TRY_ASSIGN(int axis, op::normalize_axis(call.t(1).i64(0), x.rank()));
-  const bool exclusive = call.attrs().i("exclusive") != 0, reverse = call.attrs().i("reverse") != 0, sum = kind == "sum";
+  const bool exclusive = call.attrs().i("exclusive") != 0, reverse = call.attrs().i("reverse") != 0,
+             sum = kind == "sum";
   const int64_t n = x.dim(axis), step = op::strides_of(x.dims())[static_cast<size_t>(axis)];
   Dims starts = x.dims();
   starts[static_cast<size_t>(axis)] = std::min<int64_t>(n, 1);
@@ -159,10 +187,13 @@ Result<std::vector<Value>> cumulative(const Call& call) {
     uint64_t whole = sum ? 0 : 1;
     for (int64_t k = 0; k < n; ++k) {
       const int64_t i = at.dot(strides) + (reverse ? n - 1 - k : k) * step;
-      auto put = [&] { is_float(x.dtype()) ? y.set_f64(i, wide) : y.set_i64(i, static_cast<int64_t>(whole)); };
+      auto put = [&] {
+        is_float(x.dtype()) ? y.set_f64(i, wide) : y.set_i64(i, static_cast<int64_t>(whole));
+      };
       if (exclusive) put();
       wide = sum ? wide + x.f64(i) : wide * x.f64(i);
-      whole = sum ? whole + static_cast<uint64_t>(x.i64(i)) : whole * static_cast<uint64_t>(x.i64(i));
+      whole =
+          sum ? whole + static_cast<uint64_t>(x.i64(i)) : whole * static_cast<uint64_t>(x.i64(i));
       if (!exclusive) put();
     }
   }
@@ -188,8 +219,13 @@ Result<std::vector<Value>> bit_cast(const Call& call) {
 }
 
 constexpr Row kRows[] = {
-    {"bit_cast", bit_cast}, {"cumulative", cumulative}, {"gather_elements", gather_elements}, {"gather_nd", gather_nd},
-    {"scatter_elements", scatter_elements}, {"scatter_nd", scatter_nd}, {"tile", tile},
+    {"bit_cast", bit_cast},
+    {"cumulative", cumulative},
+    {"gather_elements", gather_elements},
+    {"gather_nd", gather_nd},
+    {"scatter_elements", scatter_elements},
+    {"scatter_nd", scatter_nd},
+    {"tile", tile},
 };
 
 }  // namespace

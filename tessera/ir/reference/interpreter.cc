@@ -11,7 +11,8 @@ namespace {
 std::optional<op::Contents> contents_of(const Value& value) {
   if (!value.is_tensor()) return std::nullopt;
   const Tensor& t = value.tensor();
-  if ((!is_int(t.dtype()) && t.dtype() != DType::kBool) || static_cast<size_t>(t.count()) > op::kMaxContents)
+  if ((!is_int(t.dtype()) && t.dtype() != DType::kBool) ||
+      static_cast<size_t>(t.count()) > op::kMaxContents)
     return std::nullopt;
   const std::vector<int64_t> values = t.to_i64s();
   return op::Contents(values.begin(), values.end());
@@ -38,8 +39,10 @@ Result<std::vector<op::Type>> output_types(const Node& node, std::span<const Val
     for (ValueId id : body.outputs) bodies.back().push_back(body.type(id));
   }
   SymbolSource symbols;
-  const op::InferContext context{node.op->name, node.attrs, type_pointers, content_pointers, constants, bodies,
-                                 [&symbols] { return symbols.fresh(); }};
+  const op::InferContext context{
+      node.op->name, node.attrs, type_pointers, content_pointers, constants, bodies, [&symbols] {
+        return symbols.fresh();
+      }};
   TRY(op::check_kinds(*node.op, type_pointers));
   return node.op->infer(context);
 }
@@ -48,7 +51,8 @@ Status check_limits(const Options& options, Bytes needed) {
   if (options.deadline && std::chrono::steady_clock::now() > *options.deadline)
     return error(Code::kDeadlineExceeded, "the time limit has passed");
   if (needed > options.memory_limit)
-    return error(Code::kResourceExhausted, "needs {}, the memory limit is {}", to_string(needed), to_string(options.memory_limit));
+    return error(Code::kResourceExhausted, "needs {}, the memory limit is {}", to_string(needed),
+                 to_string(options.memory_limit));
   return {};
 }
 
@@ -76,30 +80,12 @@ const Row* find(std::string_view op) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const Row*> map;
     for (auto family : {
-        elementwise_rows,
-        shape_rows,
-        move_rows,
-        index_rows,
-        sort_rows,
-        convert_rows,
-        rnn_rows,
-        reduce_rows,
-        dot_rows,
-        control_rows,
-        quantize_rows,
-        sequence_rows,
-        conv_rows,
-        pool_rows,
-        batch_norm_rows,
-        resize_rows,
-        sampling_rows,
-        roi_rows,
-        decode_image_rows,
-        ml_rows,
-        random_rows,
-        signal_rows,
-        string_rows,
-    })
+             elementwise_rows, shape_rows,    move_rows,   index_rows,        sort_rows,
+             convert_rows,     rnn_rows,      reduce_rows, dot_rows,          control_rows,
+             quantize_rows,    sequence_rows, conv_rows,   pool_rows,         batch_norm_rows,
+             resize_rows,      sampling_rows, roi_rows,    decode_image_rows, ml_rows,
+             random_rows,      signal_rows,   string_rows,
+         })
       for (const Row& row : family()) map.emplace(row.op, &row);
     return map;
   }();
@@ -107,7 +93,8 @@ const Row* find(std::string_view op) {
   return found == index.end() ? nullptr : found->second;
 }
 
-Result<std::vector<Value>> evaluate(const Node& node, std::span<const Value* const> inputs, const Options& options) {
+Result<std::vector<Value>> evaluate(const Node& node, std::span<const Value* const> inputs,
+                                    const Options& options) {
   const Row* row = find(node.op->name);
   if (!row) {
     std::vector<op::Type> types;
@@ -124,17 +111,21 @@ Result<std::vector<Value>> evaluate(const Node& node, std::span<const Value* con
   if (!types) return error(named(std::move(types).error(), node));
   auto bytes = bytes_of(*types);
   if (!bytes) return error(named(std::move(bytes).error(), node));
-  if (auto ok = check_limits(options, *bytes); !ok) return error(named(std::move(ok).error(), node));
+  if (auto ok = check_limits(options, *bytes); !ok)
+    return error(named(std::move(ok).error(), node));
   auto result = row->fn(Call{node, inputs, *types, options});
   if (!result) return error(named(std::move(result).error(), node));
   if (result->size() < node.outputs.size())
-    return error(Code::kInternal, "{}: {} results for {} outputs", node.op->name, result->size(), node.outputs.size());
+    return error(Code::kInternal, "{}: {} results for {} outputs", node.op->name, result->size(),
+                 node.outputs.size());
   return result;
 }
 
-Result<std::vector<Value>> run(const Graph& graph, std::span<const Value> inputs, const Options& options) {
+Result<std::vector<Value>> run(const Graph& graph, std::span<const Value> inputs,
+                               const Options& options) {
   if (inputs.size() != graph.inputs.size())
-    return error(Code::kInvalidArgument, "graph '{}' takes {} inputs, got {}", graph.name, graph.inputs.size(), inputs.size());
+    return error(Code::kInvalidArgument, "graph '{}' takes {} inputs, got {}", graph.name,
+                 graph.inputs.size(), inputs.size());
   std::vector<int> uses(graph.values.size());
   for (const Node& node : graph.nodes)
     for (ValueId id : node.inputs)
@@ -155,7 +146,8 @@ Result<std::vector<Value>> run(const Graph& graph, std::span<const Value> inputs
     std::vector<const Value*> arguments;
     for (ValueId id : node.inputs) {
       const std::optional<Value>* slot = id == kAbsent ? nullptr : &values[static_cast<size_t>(id)];
-      if (slot && !*slot) return error(Code::kInternal, "value {} is read before it is computed", id);
+      if (slot && !*slot)
+        return error(Code::kInternal, "value {} is read before it is computed", id);
       arguments.push_back(slot ? &**slot : nullptr);
     }
     Options rest = options;
@@ -164,17 +156,20 @@ Result<std::vector<Value>> run(const Graph& graph, std::span<const Value> inputs
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kAbsent) continue;
       if (options.observe) options.observe(graph, node.outputs[i], results[i]);
-      if (uses[static_cast<size_t>(node.outputs[i])] > 0) set(node.outputs[i], std::move(results[i]));
+      if (uses[static_cast<size_t>(node.outputs[i])] > 0)
+        set(node.outputs[i], std::move(results[i]));
     }
     for (ValueId id : node.inputs) {
-      if (id == kAbsent || --uses[static_cast<size_t>(id)] > 0 || graph.value(id).constant) continue;
+      if (id == kAbsent || --uses[static_cast<size_t>(id)] > 0 || graph.value(id).constant)
+        continue;
       live -= values[static_cast<size_t>(id)]->bytes();
       values[static_cast<size_t>(id)].reset();
     }
   }
   std::vector<Value> outputs;
   for (ValueId id : graph.outputs) {
-    if (!values[static_cast<size_t>(id)]) return error(Code::kInternal, "output value {} was not computed", id);
+    if (!values[static_cast<size_t>(id)])
+      return error(Code::kInternal, "output value {} was not computed", id);
     outputs.push_back(*values[static_cast<size_t>(id)]);
   }
   return outputs;
@@ -194,13 +189,16 @@ Status check_type(const Value& value, const op::Type& type, std::string_view nam
   }
   if (!actual.is_tensor() || !type.is_tensor()) return {};
   if (actual.dtype != type.dtype)
-    return error(Code::kInvalidArgument, "'{}' has type {}, need {}", name, name_of(actual.dtype), name_of(type.dtype));
+    return error(Code::kInvalidArgument, "'{}' has type {}, need {}", name, name_of(actual.dtype),
+                 name_of(type.dtype));
   if (!type.ranked()) return {};
   if (actual.rank() != type.rank())
-    return error(Code::kInvalidArgument, "'{}' has rank {} ({}), need {} ({})", name, actual.rank(), actual.str(), type.rank(), type.str());
+    return error(Code::kInvalidArgument, "'{}' has rank {} ({}), need {} ({})", name, actual.rank(),
+                 actual.str(), type.rank(), type.str());
   for (int i = 0; i < type.rank(); ++i)
     if (type.dim(i).is_constant() && !(type.dim(i) == actual.dim(i)))
-      return error(Code::kInvalidArgument, "'{}': dim {} is {}, need {}", name, i, actual.dim(i).str(), type.dim(i).str());
+      return error(Code::kInvalidArgument, "'{}': dim {} is {}, need {}", name, i,
+                   actual.dim(i).str(), type.dim(i).str());
   return {};
 }
 

@@ -1,5 +1,5 @@
-// The executable meaning of every operator, in plain loops. Primitives and host operators have a row here; a composite
-// without one means its decomposition.
+// The executable meaning of every operator, in plain loops. Primitives and host operators have a
+// row here; a composite without one means its decomposition.
 #pragma once
 
 #include <chrono>
@@ -28,8 +28,8 @@ struct Options {
 // What a reference function sees.
 struct Call {
   const Node& node;
-  std::span<const Value* const> in;   // null where an optional input is left out
-  std::span<const op::Type> out;      // inferred from the inputs; sizes that depend on data are symbols
+  std::span<const Value* const> in;  // null where an optional input is left out
+  std::span<const op::Type> out;  // inferred from the inputs; sizes that depend on data are symbols
   const Options& options;
 
   std::string_view op() const { return node.op->name; }
@@ -40,7 +40,8 @@ struct Call {
   Result<Tensor> make(size_t i) const { return Tensor::make(out[i].dtype, out[i].dims()); }
   template <class... Args>
   tl::unexpected<Error> fail(fmt::format_string<Args...> format, Args&&... args) const {
-    return error(Code::kInvalidArgument, "{}: {}", op(), fmt::format(format, std::forward<Args>(args)...));
+    return error(Code::kInvalidArgument, "{}: {}", op(),
+                 fmt::format(format, std::forward<Args>(args)...));
   }
 };
 
@@ -79,10 +80,12 @@ std::span<const Row> decode_image_rows();
 const Row* find(std::string_view op);
 
 // One node on concrete inputs (null where left out). Uses the row, else the decomposition.
-Result<std::vector<Value>> evaluate(const Node& node, std::span<const Value* const> inputs, const Options& options);
+Result<std::vector<Value>> evaluate(const Node& node, std::span<const Value* const> inputs,
+                                    const Options& options);
 
 // A graph; inputs in the order of graph.inputs. A value is dropped after its last use.
-Result<std::vector<Value>> run(const Graph& graph, std::span<const Value> inputs, const Options& options);
+Result<std::vector<Value>> run(const Graph& graph, std::span<const Value> inputs,
+                               const Options& options);
 
 // Checks a value against a declared type: kind, dtype, rank and the sizes that are numbers.
 Status check_type(const Value& value, const op::Type& type, std::string_view name);

@@ -14,12 +14,14 @@ void copy_element(const Tensor& from, int64_t source, Tensor& to, int64_t target
   const int bits = bits_of(from.dtype());
   if (bits >= 8) {
     const size_t size = static_cast<size_t>(bits / 8);
-    std::memcpy(to.mutable_data() + static_cast<size_t>(target) * size, from.data() + static_cast<size_t>(source) * size, size);
+    std::memcpy(to.mutable_data() + static_cast<size_t>(target) * size,
+                from.data() + static_cast<size_t>(source) * size, size);
     return;
   }
   const int64_t per_byte = 8 / bits;
   const int mask = (1 << bits) - 1;
-  const int value = (static_cast<int>(from.data()[source / per_byte]) >> (source % per_byte * bits)) & mask;
+  const int value =
+      (static_cast<int>(from.data()[source / per_byte]) >> (source % per_byte * bits)) & mask;
   const int shift = static_cast<int>(target % per_byte) * bits;
   std::byte& slot = to.mutable_data()[target / per_byte];
   slot = static_cast<std::byte>((static_cast<int>(slot) & ~(mask << shift)) | (value << shift));

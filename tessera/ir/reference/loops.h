@@ -9,7 +9,8 @@ namespace tessera::ir::reference {
 using op::broadcast_strides;
 using op::Index;
 
-// Copies element `source` of `from` to element `target` of `to`; any dtype (strings and packed ones included), equal on both.
+// Copies element `source` of `from` to element `target` of `to`; any dtype (strings and packed ones
+// included), equal on both.
 void copy_element(const Tensor& from, int64_t source, Tensor& to, int64_t target);
 
 // All elements (not complex, not strings) as doubles.

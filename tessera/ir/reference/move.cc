@@ -15,7 +15,9 @@ Result<std::vector<Value>> slice(const Call& call) {
   Dims strides = op::strides_of(x.dims());
   int64_t base = 0;
   for (size_t i = 0; i < starts.size(); ++i) {
-    TRY_ASSIGN(int axis, op::normalize_axis(call.has(3) ? call.t(3).i64(static_cast<int64_t>(i)) : static_cast<int64_t>(i), x.rank()));
+    TRY_ASSIGN(int axis, op::normalize_axis(call.has(3) ? call.t(3).i64(static_cast<int64_t>(i))
+                                                        : static_cast<int64_t>(i),
+                                            x.rank()));
     const int64_t step = call.has(4) ? call.t(4).i64(static_cast<int64_t>(i)) : 1, n = x.dim(axis);
     const int64_t start = starts[i] < 0 ? starts[i] + n : starts[i];
     int64_t& stride = strides[static_cast<size_t>(axis)];
@@ -23,7 +25,8 @@ Result<std::vector<Value>> slice(const Call& call) {
     // A step beyond the axis is never taken.
     stride *= std::clamp(step, -n - 1, n + 1);
   }
-  for (Index at(y.dims()); !at.done(); at.next()) copy_element(x, base + at.dot(strides), y, at.linear());
+  for (Index at(y.dims()); !at.done(); at.next())
+    copy_element(x, base + at.dot(strides), y, at.linear());
   return one(std::move(y));
 }
 
@@ -34,7 +37,8 @@ Result<std::vector<Value>> concat(const Call& call) {
   int64_t base = 0;
   for (size_t i = 0; i < call.in.size(); ++i) {
     const Tensor& x = call.t(i);
-    for (Index at(x.dims()); !at.done(); at.next()) copy_element(x, at.linear(), y, base + at.dot(strides));
+    for (Index at(x.dims()); !at.done(); at.next())
+      copy_element(x, at.linear(), y, base + at.dot(strides));
     base += x.dim(axis) * strides[static_cast<size_t>(axis)];
   }
   return one(std::move(y));
@@ -53,19 +57,23 @@ struct PadMode {
   std::string_view name;
   int64_t (*source)(int64_t i, int64_t n);  // null: outside there is the constant
 };
-constexpr PadMode kPadModes[] = {{"constant", nullptr}, {"reflect", mirrored}, {"edge", nearest}, {"wrap", wrapped}};
+constexpr PadMode kPadModes[] = {
+    {"constant", nullptr}, {"reflect", mirrored}, {"edge", nearest}, {"wrap", wrapped}};
 
 Result<std::vector<Value>> pad(const Call& call) {
   const Tensor& x = call.t(0);
   const std::string name = call.attrs().s("mode", "constant");
-  auto mode = std::find_if(std::begin(kPadModes), std::end(kPadModes), [&](auto& m) { return m.name == name; });
+  auto mode = std::find_if(std::begin(kPadModes), std::end(kPadModes),
+                           [&](auto& m) { return m.name == name; });
   if (mode == std::end(kPadModes)) return call.fail("unknown mode '{}'", name);
   if (!call.out[0].is_static()) return call.fail("the pads must be known");
   TRY_ASSIGN(Tensor y, call.make(0));
   const std::vector<int64_t> pads = call.t(1).to_i64s();
   Dims begin(x.dims().size(), 0);
   for (size_t i = 0; i < pads.size() / 2; ++i) {
-    TRY_ASSIGN(int axis, op::normalize_axis(call.has(3) ? call.t(3).i64(static_cast<int64_t>(i)) : static_cast<int64_t>(i), x.rank()));
+    TRY_ASSIGN(int axis, op::normalize_axis(call.has(3) ? call.t(3).i64(static_cast<int64_t>(i))
+                                                        : static_cast<int64_t>(i),
+                                            x.rank()));
     begin[static_cast<size_t>(axis)] += pads[i];
   }
   if (call.has(2) && (call.t(2).count() != 1 || call.t(2).dtype() != x.dtype()))
@@ -110,7 +118,8 @@ Result<std::vector<Value>> gather(const Call& call) {
 
 Result<std::vector<Value>> range(const Call& call) {
   const Tensor &start = call.t(0), &limit = call.t(1), &delta = call.t(2);
-  if (start.count() != 1 || limit.count() != 1 || delta.count() != 1) return call.fail("needs scalars");
+  if (start.count() != 1 || limit.count() != 1 || delta.count() != 1)
+    return call.fail("needs scalars");
   TRY_ASSIGN(Tensor y, call.make(0));
   for (int64_t i = 0; i < y.count(); ++i) {
     if (is_float(y.dtype()))

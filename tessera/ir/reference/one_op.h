@@ -13,8 +13,12 @@ inline Tensor tensor(DType dtype, Dims dims, std::vector<double> values) {
   for (size_t i = 0; i < values.size(); ++i) t.set_f64(static_cast<int64_t>(i), values[i]);
   return t;
 }
-inline Tensor f32(Dims dims, std::vector<double> values) { return tensor(DType::kF32, std::move(dims), std::move(values)); }
-inline Tensor i64(Dims dims, std::vector<double> values) { return tensor(DType::kI64, std::move(dims), std::move(values)); }
+inline Tensor f32(Dims dims, std::vector<double> values) {
+  return tensor(DType::kF32, std::move(dims), std::move(values));
+}
+inline Tensor i64(Dims dims, std::vector<double> values) {
+  return tensor(DType::kI64, std::move(dims), std::move(values));
+}
 
 // Values from a fixed sequence in [low, high).
 inline Tensor random(DType dtype, Dims dims, uint64_t seed, double low = -1, double high = 1) {
@@ -22,7 +26,8 @@ inline Tensor random(DType dtype, Dims dims, uint64_t seed, double low = -1, dou
   uint64_t state = seed * 2654435761u + 1;
   for (int64_t i = 0; i < t.count(); ++i) {
     state = state * 6364136223846793005u + 1442695040888963407u;
-    t.set_f64(i, low + (high - low) * static_cast<double>(state >> 40) / static_cast<double>(1 << 24));
+    t.set_f64(i,
+              low + (high - low) * static_cast<double>(state >> 40) / static_cast<double>(1 << 24));
   }
   return t;
 }
@@ -33,14 +38,18 @@ inline std::vector<double> values_of(const Tensor& t) {
   return values;
 }
 
-// The operator's outputs; absent inputs are null. `decomposed`: by its decomposition even if it has a row.
-inline Result<std::vector<Value>> run_op(std::string_view name, const std::vector<std::optional<Tensor>>& inputs, op::Attrs attrs = {},
-                                         int outputs = 1, bool decomposed = false) {
+// The operator's outputs; absent inputs are null. `decomposed`: by its decomposition even if it has
+// a row.
+inline Result<std::vector<Value>> run_op(std::string_view name,
+                                         const std::vector<std::optional<Tensor>>& inputs,
+                                         op::Attrs attrs = {}, int outputs = 1,
+                                         bool decomposed = false) {
   Graph graph;
   std::vector<ValueId> ids;
   std::vector<Value> values;
   for (const auto& input : inputs) {
-    ids.push_back(input ? graph.add_input("x" + std::to_string(ids.size()), input->type()) : kAbsent);
+    ids.push_back(input ? graph.add_input("x" + std::to_string(ids.size()), input->type())
+                        : kAbsent);
     if (input) values.emplace_back(*input);
   }
   Builder builder(graph);

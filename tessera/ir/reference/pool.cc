@@ -38,7 +38,8 @@ struct Pool {
   double padded_taps(const Index& at) const {
     double taps = 1;
     for (size_t i = 0; i < kernel.size(); ++i) {
-      const auto [lo, hi] = op::inside(kernel[i], window.dilations[i], at[i] * window.strides[i], x_dims[i] + begin[i] + end[i]);
+      const auto [lo, hi] = op::inside(kernel[i], window.dilations[i], at[i] * window.strides[i],
+                                       x_dims[i] + begin[i] + end[i]);
       taps *= static_cast<double>(hi - lo);
     }
     return taps;
@@ -86,14 +87,18 @@ Result<std::vector<Value>> pool(const Call& call, Step step, Finish finish) {
 
 Result<std::vector<Value>> average_pool(const Call& call) {
   const bool padding = call.attrs().i("count_include_pad") != 0;
-  return pool(call, [](double sum, double x) { return sum + x; },
-              [padding](const Pool& p, const Index& at, double sum, double taps) { return sum / (padding ? p.padded_taps(at) : taps); });
+  return pool(
+      call, [](double sum, double x) { return sum + x; },
+      [padding](const Pool& p, const Index& at, double sum, double taps) {
+        return sum / (padding ? p.padded_taps(at) : taps);
+      });
 }
 
 Result<std::vector<Value>> lp_pool(const Call& call) {
   const double p = call.attrs().f("p", 2);
-  return pool(call, [p](double sum, double x) { return sum + std::pow(std::abs(x), p); },
-              [p](const Pool&, const Index&, double sum, double) { return std::pow(sum, 1 / p); });
+  return pool(
+      call, [p](double sum, double x) { return sum + std::pow(std::abs(x), p); },
+      [p](const Pool&, const Index&, double sum, double) { return std::pow(sum, 1 / p); });
 }
 
 // The place in the flattened input when the first spatial axis runs fastest.
@@ -131,7 +136,9 @@ Result<std::vector<Value>> max_pool(const Call& call) {
         copy_element(x, image * p.x_size + best, y, to);
       else
         y.set_lowest(to);
-      if (indexed) indices.set_i64(to, image * p.x_size + (columns && best >= 0 ? column_major(best, p.x_dims) : best));
+      if (indexed)
+        indices.set_i64(
+            to, image * p.x_size + (columns && best >= 0 ? column_major(best, p.x_dims) : best));
     }
   std::vector<Value> results{Value(std::move(y))};
   if (indexed) results.emplace_back(std::move(indices));
@@ -153,7 +160,9 @@ Result<std::vector<Value>> global(const Call& call, double start, Step step, Fin
 }
 
 Result<std::vector<Value>> global_average_pool(const Call& call) {
-  return global(call, 0, [](double a, double b) { return a + b; }, [](double sum, double n) { return sum / n; });
+  return global(
+      call, 0, [](double a, double b) { return a + b; },
+      [](double sum, double n) { return sum / n; });
 }
 
 constexpr Row kRows[] = {

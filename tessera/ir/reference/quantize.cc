@@ -11,7 +11,8 @@ namespace {
 // Where an element's scale stands in the tensor of scales (see op/rows_quantize.cc).
 class ScaleIndex {
  public:
-  ScaleIndex(const Call& call, const Tensor& x, const Tensor& scale) : strides_(static_cast<size_t>(x.rank()), 0) {
+  ScaleIndex(const Call& call, const Tensor& x, const Tensor& scale)
+      : strides_(static_cast<size_t>(x.rank()), 0) {
     if (scale.count() == 1 || x.rank() == 0) return;
     const int64_t axis = x.rank() == 1 ? 0 : call.attrs().i("axis", 1);
     axis_ = static_cast<size_t>(axis < 0 ? axis + x.rank() : axis);
@@ -25,7 +26,8 @@ class ScaleIndex {
   }
   int64_t of(const Index& at) const {
     int64_t sum = 0;
-    for (size_t a = 0; a < strides_.size(); ++a) sum += strides_[a] * (a == axis_ ? at[a] / block_ : at[a]);
+    for (size_t a = 0; a < strides_.size(); ++a)
+      sum += strides_[a] * (a == axis_ ? at[a] / block_ : at[a]);
     return sum;
   }
 
@@ -47,8 +49,10 @@ Result<std::vector<Value>> quantize(const Call& call) {
   const Tensor &x = call.t(0), &scale = call.t(1);
   const DType to = call.out[0].dtype;
   if (!is_int(to) && !is_float(to)) return call.fail("cannot yield {}", name_of(to));
-  if (!is_float(scale.dtype()) && !is_int(scale.dtype())) return call.fail("a scale is a number, got {}", name_of(scale.dtype()));
-  if (!is_float(x.dtype()) && !is_int(x.dtype())) return call.fail("cannot quantise {}", name_of(x.dtype()));
+  if (!is_float(scale.dtype()) && !is_int(scale.dtype()))
+    return call.fail("a scale is a number, got {}", name_of(scale.dtype()));
+  if (!is_float(x.dtype()) && !is_int(x.dtype()))
+    return call.fail("cannot quantise {}", name_of(x.dtype()));
   TRY_ASSIGN(Tensor y, call.make(0));
   const DType precision = call.attrs().dtype("precision", scale.dtype());
   const ScaleIndex scales(call, x, scale);
@@ -65,7 +69,8 @@ Result<std::vector<Value>> quantize(const Call& call) {
       store_f64(to, y.mutable_data(), at.linear(), q + zero, cast);
     } else {
       q = std::nearbyint(q) + zero;
-      y.set_i64(at.linear(), std::isnan(q) ? 0 : static_cast<int64_t>(std::clamp(q, lowest, highest)));
+      y.set_i64(at.linear(),
+                std::isnan(q) ? 0 : static_cast<int64_t>(std::clamp(q, lowest, highest)));
     }
   }
   return one(std::move(y));
@@ -74,7 +79,8 @@ Result<std::vector<Value>> quantize(const Call& call) {
 Result<std::vector<Value>> dequantize(const Call& call) {
   const Tensor &x = call.t(0), &scale = call.t(1);
   for (const Tensor* t : {&x, &scale})
-    if (!is_float(t->dtype()) && !is_int(t->dtype())) return call.fail("is not defined for {}", name_of(t->dtype()));
+    if (!is_float(t->dtype()) && !is_int(t->dtype()))
+      return call.fail("is not defined for {}", name_of(t->dtype()));
   if (!is_float(call.out[0].dtype)) return call.fail("cannot yield {}", name_of(call.out[0].dtype));
   TRY_ASSIGN(Tensor y, call.make(0));
   const ScaleIndex scales(call, x, scale);

@@ -7,17 +7,20 @@
 namespace tessera::ir::reference {
 namespace {
 
-std::vector<double> quantized(DType to, std::vector<double> x, double scale, double zero, op::Attrs attrs = {}) {
+std::vector<double> quantized(DType to, std::vector<double> x, double scale, double zero,
+                              op::Attrs attrs = {}) {
   attrs.set("to", to);
   const int64_t n = static_cast<int64_t>(x.size());
-  auto y = run_op("quantize", {f32({n}, std::move(x)), f32({}, {scale}), tensor(to, {}, {zero})}, attrs);
+  auto y =
+      run_op("quantize", {f32({n}, std::move(x)), f32({}, {scale}), tensor(to, {}, {zero})}, attrs);
   EXPECT_TRUE(y) << y.error().message;
   return y ? values_of((*y)[0].tensor()) : std::vector<double>{};
 }
 
 TEST(Quantize, RoundsToEvenThenAddsTheZeroPointThenSaturates) {
   using V = std::vector<double>;
-  EXPECT_EQ(quantized(DType::kU8, {0, 1, 3, 5, -3, 1000, -1000}, 2, 128), (V{128, 128, 130, 130, 126, 255, 0}));
+  EXPECT_EQ(quantized(DType::kU8, {0, 1, 3, 5, -3, 1000, -1000}, 2, 128),
+            (V{128, 128, 130, 130, 126, 255, 0}));
   EXPECT_EQ(quantized(DType::kI8, {1e30, -1e30, INFINITY, NAN}, 1, 1), (V{127, -128, 127, 0}));
   EXPECT_EQ(quantized(DType::kI4, {7.6, -9, 3}, 1, 0), (V{7, -8, 3}));
   EXPECT_EQ(quantized(DType::kU2, {-1, 0.5, 1.5, 9}, 1, 0), (V{0, 0, 2, 3}));
@@ -48,19 +51,32 @@ TEST(Quantize, RefusesScalesThatDoNotFit) {
   const op::Attrs to{{"to", DType::kU8}};
   EXPECT_FALSE(run_op("quantize", {x, f32({2}, {1, 1})}, to));
   EXPECT_FALSE(run_op("quantize", {x, f32({2, 2}, {1, 1, 1, 1})}, to));
-  EXPECT_FALSE(run_op("quantize", {x, f32({2, 2}, {1, 1, 1, 1})}, {{"to", DType::kU8}, {"block", int64_t{1}}}));
-  EXPECT_FALSE(run_op("quantize", {x, f32({3}, {1, 1, 1})}, {{"to", DType::kU8}, {"axis", int64_t{2}}}));
+  EXPECT_FALSE(run_op("quantize", {x, f32({2, 2}, {1, 1, 1, 1})},
+                      {{"to", DType::kU8}, {"block", int64_t{1}}}));
+  EXPECT_FALSE(
+      run_op("quantize", {x, f32({3}, {1, 1, 1})}, {{"to", DType::kU8}, {"axis", int64_t{2}}}));
   EXPECT_FALSE(run_op("quantize", {x, f32({}, {1}), tensor(DType::kI8, {}, {0})}, to));
   EXPECT_FALSE(run_op("quantize", {x, f32({}, {1})}, {{"to", DType::kI64}}));
-  EXPECT_FALSE(run_op("dequantize", {tensor(DType::kU8, {1}, {1}), f32({}, {1}), tensor(DType::kI8, {}, {0})}, {{"to", DType::kF32}}));
+  EXPECT_FALSE(run_op("dequantize",
+                      {tensor(DType::kU8, {1}, {1}), f32({}, {1}), tensor(DType::kI8, {}, {0})},
+                      {{"to", DType::kF32}}));
 }
 
 TEST(Quantize, DecompositionIsTheReference) {
-  for (DType to : {DType::kU8, DType::kI8, DType::kI4, DType::kU2, DType::kI16, DType::kF8E4M3FN, DType::kF8E5M2, DType::kF4E2M1})
-    for (auto [dims, scale_dims, axis, block] : {std::tuple<Dims, Dims, int64_t, int64_t>{{2, 5, 3}, {}, 1, 0},
-                                                 {{2, 5, 3}, {5}, 1, 0}, {{2, 5, 3}, {3}, -1, 0}, {{2, 5, 3}, {2, 3, 3}, 1, 2}, {{0, 5}, {5}, 1, 0}, {{7}, {7}, 1, 0}, {{}, {1}, 1, 0}}) {
+  for (DType to : {DType::kU8, DType::kI8, DType::kI4, DType::kU2, DType::kI16, DType::kF8E4M3FN,
+                   DType::kF8E5M2, DType::kF4E2M1})
+    for (auto [dims, scale_dims, axis, block] :
+         {std::tuple<Dims, Dims, int64_t, int64_t>{{2, 5, 3}, {}, 1, 0},
+          {{2, 5, 3}, {5}, 1, 0},
+          {{2, 5, 3}, {3}, -1, 0},
+          {{2, 5, 3}, {2, 3, 3}, 1, 2},
+          {{0, 5}, {5}, 1, 0},
+          {{7}, {7}, 1, 0},
+          {{}, {1}, 1, 0}}) {
       const op::Attrs attrs{{"to", to}, {"axis", axis}, {"block", block}};
-      const std::vector<std::optional<Tensor>> in{random(DType::kF32, dims, 1, -300, 300), random(DType::kF32, scale_dims, 2, 0.5, 2), tensor(to, scale_dims, {})};
+      const std::vector<std::optional<Tensor>> in{random(DType::kF32, dims, 1, -300, 300),
+                                                  random(DType::kF32, scale_dims, 2, 0.5, 2),
+                                                  tensor(to, scale_dims, {})};
       auto a = run_op("quantize", in, attrs), b = run_op("quantize", in, attrs, 1, true);
       ASSERT_TRUE(a) << a.error().message;
       ASSERT_TRUE(b) << b.error().message;
@@ -76,11 +92,14 @@ TEST(Quantize, DecompositionIsTheReference) {
 }
 
 TEST(DotInteger, SubtractsZeroPointsOfRowsAndColumns) {
-  const Tensor a = tensor(DType::kU8, {2, 2}, {1, 2, 3, 4}), b = tensor(DType::kI8, {2, 2}, {5, -6, 7, -8});
-  auto y = run_op("dot_integer", {a, b, tensor(DType::kU8, {2}, {1, 3}), tensor(DType::kI8, {2}, {5, -6})});
+  const Tensor a = tensor(DType::kU8, {2, 2}, {1, 2, 3, 4}),
+               b = tensor(DType::kI8, {2, 2}, {5, -6, 7, -8});
+  auto y = run_op("dot_integer",
+                  {a, b, tensor(DType::kU8, {2}, {1, 3}), tensor(DType::kI8, {2}, {5, -6})});
   ASSERT_TRUE(y) << y.error().message;
   EXPECT_EQ((*y)[0].tensor().dtype(), DType::kI32);
-  EXPECT_EQ(values_of((*y)[0].tensor()), (std::vector<double>{2, -2, 2, -2}));  // [0 1; 0 1] @ [0 0; 2 -2]
+  EXPECT_EQ(values_of((*y)[0].tensor()),
+            (std::vector<double>{2, -2, 2, -2}));  // [0 1; 0 1] @ [0 0; 2 -2]
 }
 
 }  // namespace

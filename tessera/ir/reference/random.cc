@@ -26,7 +26,8 @@ Result<std::vector<Value>> multinomial(const Call& call) {
   for (int64_t b = 0; b < x.dim(0); ++b) {
     double highest = -INFINITY, sum = 0;
     for (int64_t k = 0; k < classes; ++k) highest = std::max(highest, x.f64(b * classes + k));
-    for (int64_t k = 0; k < classes; ++k) sums[static_cast<size_t>(k)] = sum += std::exp(x.f64(b * classes + k) - highest);
+    for (int64_t k = 0; k < classes; ++k)
+      sums[static_cast<size_t>(k)] = sum += std::exp(x.f64(b * classes + k) - highest);
     if (!(sum > 0) || std::isinf(sum)) return call.fail("row {} holds no probabilities", b);
     for (int64_t s = 0; s < samples; ++s) {
       const double u = philox_word(key_of(call), static_cast<uint64_t>(b * samples + s)) * 0x1p-32;

@@ -10,7 +10,8 @@ using op::ResizeAxis;
 using op::Taps;
 
 // All axes at once, elements copied whatever their type.
-Tensor nearest(const Tensor& x, Tensor y, const std::vector<ResizeAxis>& axes, const std::vector<Taps>& taps, double extrapolation) {
+Tensor nearest(const Tensor& x, Tensor y, const std::vector<ResizeAxis>& axes,
+               const std::vector<Taps>& taps, double extrapolation) {
   const Dims strides = op::strides_of(x.dims());
   for (Index at(y.dims()); !at.done(); at.next()) {
     int64_t from = at.dot(strides);
@@ -29,7 +30,8 @@ Tensor nearest(const Tensor& x, Tensor y, const std::vector<ResizeAxis>& axes, c
 }
 
 // One axis of (outer, size, inner).
-std::vector<double> interpolate(const std::vector<double>& x, int64_t outer, int64_t size, int64_t inner, const Taps& taps, double extrapolation) {
+std::vector<double> interpolate(const std::vector<double>& x, int64_t outer, int64_t size,
+                                int64_t inner, const Taps& taps, double extrapolation) {
   const auto out = static_cast<int64_t>(taps.outside.size());
   std::vector<double> y(static_cast<size_t>(outer * out * inner));
   for (int64_t i = 0; i < outer; ++i)
@@ -39,7 +41,8 @@ std::vector<double> interpolate(const std::vector<double>& x, int64_t outer, int
         std::fill(to, to + inner, extrapolation);
         continue;
       }
-      for (int64_t t = taps.first[static_cast<size_t>(o)]; t < taps.first[static_cast<size_t>(o) + 1]; ++t) {
+      for (int64_t t = taps.first[static_cast<size_t>(o)];
+           t < taps.first[static_cast<size_t>(o) + 1]; ++t) {
         const double* from = x.data() + (i * size + taps.indices[static_cast<size_t>(t)]) * inner;
         for (int64_t k = 0; k < inner; ++k) to[k] += taps.weights[static_cast<size_t>(t)] * from[k];
       }
@@ -49,13 +52,16 @@ std::vector<double> interpolate(const std::vector<double>& x, int64_t outer, int
 
 Result<std::vector<Value>> resize(const Call& call) {
   const Tensor& x = call.t(0);
-  auto tensor = [&](size_t i) { return call.has(i) && call.t(i).count() > 0 ? &call.t(i) : nullptr; };
+  auto tensor = [&](size_t i) {
+    return call.has(i) && call.t(i).count() > 0 ? &call.t(i) : nullptr;
+  };
   auto axes = op::resize_axes(call.attrs(), x.dims(), tensor(1), tensor(2), tensor(3));
   if (!axes) return call.fail("{}", axes.error().message);
   Dims dims = x.dims();
   std::vector<Taps> taps;
   for (const ResizeAxis& axis : *axes) {
-    if (axis.in == 0 && axis.out > 0) return call.fail("axis {} of size 0 cannot become {}", axis.axis, axis.out);
+    if (axis.in == 0 && axis.out > 0)
+      return call.fail("axis {} of size 0 cannot become {}", axis.axis, axis.out);
     dims[static_cast<size_t>(axis.axis)] = axis.out;
   }
   TRY_ASSIGN(Tensor y, Tensor::make(x.dtype(), dims));
@@ -65,8 +71,10 @@ Result<std::vector<Value>> resize(const Call& call) {
     taps.push_back(*std::move(axis_taps));
   }
   const double extrapolation = call.attrs().f("extrapolation");
-  if (call.attrs().s("mode", "nearest") == "nearest") return one(nearest(x, std::move(y), *axes, taps, extrapolation));
-  if (x.dtype() == DType::kString || is_complex(x.dtype())) return call.fail("cannot interpolate {}", name_of(x.dtype()));
+  if (call.attrs().s("mode", "nearest") == "nearest")
+    return one(nearest(x, std::move(y), *axes, taps, extrapolation));
+  if (x.dtype() == DType::kString || is_complex(x.dtype()))
+    return call.fail("cannot interpolate {}", name_of(x.dtype()));
   std::vector<double> values = to_doubles(x);
   dims = x.dims();
   for (size_t i = 0; i < axes->size(); ++i) {

@@ -22,7 +22,8 @@ constexpr Named kFunctions[] = {
     {"relu", [](double x, double, double) { return std::max(x, 0.0); }},
     {"scaled_tanh", [](double x, double a, double b) { return a * std::tanh(b * x); }},
     {"sigmoid", [](double x, double, double) { return 1 / (1 + std::exp(-x)); }},
-    {"softplus", [](double x, double, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }},
+    {"softplus", [](double x, double,
+                    double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }},
     {"softsign", [](double x, double, double) { return x / (1 + std::fabs(x)); }},
     {"tanh", [](double x, double, double) { return std::tanh(x); }},
     {"thresholded_relu", [](double x, double a, double) { return x >= a ? x : 0; }},
@@ -46,10 +47,10 @@ Doubles doubles(const Call& call, size_t input) {
 // One direction of a layer. Vectors that are left out are empty.
 struct Layer {
   int64_t N, I, H, G;
-  const double *w, *r;              // (G*H, I), (G*H, H)
-  const double *wb, *rb, *p;        // (G*H), (G*H), (3*H), or null
+  const double *w, *r;        // (G*H, I), (G*H, H)
+  const double *wb, *rb, *p;  // (G*H), (G*H), (3*H), or null
   std::vector<Activation> f;
-  bool flag;                        // linear_before_reset or input_forget
+  bool flag;  // linear_before_reset or input_forget
 
   double input(const double* x, int64_t k) const {  // row k of W x + its bias
     double sum = wb ? wb[k] : 0;
@@ -68,7 +69,8 @@ using Step = void (*)(const Layer&, const double* x, Doubles& h, Doubles& c);
 
 void rnn_step(const Layer& l, const double* x, Doubles& h, Doubles&) {
   Doubles next(h.size());
-  for (int64_t k = 0; k < l.H; ++k) next[static_cast<size_t>(k)] = l.f[0](l.input(x, k) + l.recurrence(h.data(), k));
+  for (int64_t k = 0; k < l.H; ++k)
+    next[static_cast<size_t>(k)] = l.f[0](l.input(x, k) + l.recurrence(h.data(), k));
   h = std::move(next);
 }
 
@@ -94,7 +96,9 @@ void lstm_step(const Layer& l, const double* x, Doubles& h, Doubles& c) {
   Doubles next(H);
   for (size_t k = 0; k < H; ++k) {
     const int64_t at = static_cast<int64_t>(k);
-    auto gate = [&](int64_t g) { return l.input(x, g * l.H + at) + l.recurrence(h.data(), g * l.H + at); };
+    auto gate = [&](int64_t g) {
+      return l.input(x, g * l.H + at) + l.recurrence(h.data(), g * l.H + at);
+    };
     auto peep = [&](int64_t g, double cell) { return l.p ? l.p[g * l.H + at] * cell : 0; };
     const double i = l.f[0](gate(0) + peep(0, c[k]));
     const double f = l.flag ? 1 - i : l.f[0](gate(2) + peep(2, c[k]));
@@ -110,7 +114,8 @@ Result<std::vector<Activation>> activations_of(const Call& call) {
   const op::Strings names = call.attrs().strings("activations");
   const op::Floats alpha = call.attrs().floats("alpha"), beta = call.attrs().floats("beta");
   for (size_t i = 0; i < names.size(); ++i) {
-    auto found = std::find_if(std::begin(kFunctions), std::end(kFunctions), [&](auto& f) { return f.name == names[i]; });
+    auto found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                              [&](auto& f) { return f.name == names[i]; });
     if (found == std::end(kFunctions)) return call.fail("unknown activation '{}'", names[i]);
     list.push_back({found->function, alpha[i], beta[i], call.attrs().f("clip", INFINITY)});
   }
@@ -118,25 +123,40 @@ Result<std::vector<Activation>> activations_of(const Call& call) {
 }
 
 Result<std::vector<Value>> layer(const Call& call, int64_t G, Step step) {
-  const Doubles x = doubles(call, 0), w = doubles(call, 1), r = doubles(call, 2), b = doubles(call, 3), h0 = doubles(call, 5),
-                c0 = doubles(call, 6), p = doubles(call, 7);
-  const int64_t T = call.t(0).dim(0), N = call.t(0).dim(1), I = call.t(0).dim(2), D = call.t(1).dim(0), H = call.t(2).dim(2);
+  const Doubles x = doubles(call, 0), w = doubles(call, 1), r = doubles(call, 2),
+                b = doubles(call, 3), h0 = doubles(call, 5), c0 = doubles(call, 6),
+                p = doubles(call, 7);
+  const int64_t T = call.t(0).dim(0), N = call.t(0).dim(1), I = call.t(0).dim(2),
+                D = call.t(1).dim(0), H = call.t(2).dim(2);
   TRY_ASSIGN(const std::vector<Activation> f, activations_of(call));
   const auto per_direction = static_cast<int64_t>(f.size()) / D;
   std::vector<Value> results;
   TRY_ASSIGN(Tensor y, call.make(0));
   TRY_ASSIGN(Tensor last_h, call.make(1));
   TRY_ASSIGN(Tensor last_c, call.make(2));
-  const bool flag = call.attrs().i("linear_before_reset") != 0 || call.attrs().i("input_forget") != 0;
+  const bool flag =
+      call.attrs().i("linear_before_reset") != 0 || call.attrs().i("input_forget") != 0;
   for (int64_t d = 0; d < D; ++d) {
     const bool reverse = d == 1 || call.attrs().s("direction") == "reverse";
-    auto part = [d](const Doubles& v, int64_t size) { return v.empty() ? nullptr : v.data() + d * size; };
+    auto part = [d](const Doubles& v, int64_t size) {
+      return v.empty() ? nullptr : v.data() + d * size;
+    };
     const double* bias = part(b, 2 * G * H);
-    const Layer l{N, I, H, G, part(w, G * H * I), part(r, G * H * H), bias, bias ? bias + G * H : nullptr, part(p, 3 * H),
-                  {f.begin() + d * per_direction, f.begin() + (d + 1) * per_direction}, flag};
+    const Layer l{N,
+                  I,
+                  H,
+                  G,
+                  part(w, G * H * I),
+                  part(r, G * H * H),
+                  bias,
+                  bias ? bias + G * H : nullptr,
+                  part(p, 3 * H),
+                  {f.begin() + d * per_direction, f.begin() + (d + 1) * per_direction},
+                  flag};
     for (int64_t n = 0; n < N; ++n) {
       const int64_t length = call.has(4) ? call.t(4).i64(n) : T;
-      if (length < 0 || length > T) return call.fail("the length of sequence {} is {}, need 0 to {}", n, length, T);
+      if (length < 0 || length > T)
+        return call.fail("the length of sequence {} is {}, need 0 to {}", n, length, T);
       const int64_t state = (d * N + n) * H;
       Doubles h(static_cast<size_t>(H)), c(static_cast<size_t>(H));
       if (!h0.empty()) std::copy_n(h0.begin() + state, H, h.begin());
@@ -146,7 +166,8 @@ Result<std::vector<Value>> layer(const Call& call, int64_t G, Step step) {
           return error(Code::kDeadlineExceeded, "{}: the time limit has passed", call.op());
         const int64_t t = reverse ? length - 1 - s : s;
         step(l, x.data() + (t * N + n) * I, h, c);
-        for (int64_t k = 0; k < H; ++k) y.set_f64(((t * D + d) * N + n) * H + k, h[static_cast<size_t>(k)]);
+        for (int64_t k = 0; k < H; ++k)
+          y.set_f64(((t * D + d) * N + n) * H + k, h[static_cast<size_t>(k)]);
       }
       for (int64_t k = 0; k < H; ++k) {
         last_h.set_f64(state + k, h[static_cast<size_t>(k)]);

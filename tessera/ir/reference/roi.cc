@@ -8,8 +8,12 @@
 namespace tessera::ir::reference {
 namespace {
 
-bool expired(const Options& options) { return options.deadline && std::chrono::steady_clock::now() > *options.deadline; }
-tl::unexpected<Error> too_late() { return error(Code::kDeadlineExceeded, "the time limit has passed"); }
+bool expired(const Options& options) {
+  return options.deadline && std::chrono::steady_clock::now() > *options.deadline;
+}
+tl::unexpected<Error> too_late() {
+  return error(Code::kDeadlineExceeded, "the time limit has passed");
+}
 
 // The four elements around a point and their weights; outside by more than one element: all 0.
 struct Corners {
@@ -19,7 +23,8 @@ struct Corners {
 
 Corners corners(double y, double x, int64_t height, int64_t width) {
   Corners result;
-  if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width))) return result;
+  if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width)))
+    return result;
   auto split = [](double v, int64_t size, int64_t& low, int64_t& high) {
     v = std::max(v, 0.0);
     low = std::min(static_cast<int64_t>(v), size - 1);
@@ -28,7 +33,8 @@ Corners corners(double y, double x, int64_t height, int64_t width) {
   };
   int64_t top, bottom, left, right;
   const double dy = split(y, height, top, bottom), dx = split(x, width, left, right);
-  const int64_t places[] = {top * width + left, top * width + right, bottom * width + left, bottom * width + right};
+  const int64_t places[] = {top * width + left, top * width + right, bottom * width + left,
+                            bottom * width + right};
   const double weights[] = {(1 - dy) * (1 - dx), (1 - dy) * dx, dy * (1 - dx), dy * dx};
   std::copy(std::begin(places), std::end(places), result.place);
   std::copy(std::begin(weights), std::end(weights), result.weight);
@@ -43,11 +49,13 @@ struct Samples {
 
 // kMost bounds what a hostile region can ask for.
 constexpr int64_t kMost = 1 << 14;
-std::optional<Samples> samples(double begin, double length, int64_t bins, int64_t bin, int64_t given) {
+std::optional<Samples> samples(double begin, double length, int64_t bins, int64_t bin,
+                               int64_t given) {
   const double size = length / static_cast<double>(bins);
   const double count = given > 0 ? static_cast<double>(given) : std::ceil(size);
   if (!std::isfinite(begin) || !(std::abs(count) <= kMost)) return std::nullopt;
-  return Samples{begin + static_cast<double>(bin) * size, count > 0 ? size / count : 0, static_cast<int64_t>(count)};
+  return Samples{begin + static_cast<double>(bin) * size, count > 0 ? size / count : 0,
+                 static_cast<int64_t>(count)};
 }
 
 Result<std::vector<Value>> roi_align(const Call& call) {
@@ -59,10 +67,12 @@ Result<std::vector<Value>> roi_align(const Call& call) {
   TRY_ASSIGN(Tensor y, call.make(0));
   const int64_t out_h = y.dim(2), out_w = y.dim(3);
   const std::vector<double> xs = to_doubles(x);
-  if (y.count() > 0 && H * W == 0) return call.fail("the image is empty: {}", op::to_string(x.dims()));
+  if (y.count() > 0 && H * W == 0)
+    return call.fail("the image is empty: {}", op::to_string(x.dims()));
   for (int64_t r = 0; r < rois.dim(0); ++r) {
     const int64_t n = batch.i64(r);
-    if (n < 0 || n >= x.dim(0)) return call.fail("region {} is of image {}, there are {}", r, n, x.dim(0));
+    if (n < 0 || n >= x.dim(0))
+      return call.fail("region {} is of image {}, there are {}", r, n, x.dim(0));
     double edge[4];
     for (int i = 0; i < 4; ++i) edge[i] = rois.f64(r * 4 + i) * scale - shift;
     double width = edge[2] - edge[0], height = edge[3] - edge[1];
@@ -73,12 +83,17 @@ Result<std::vector<Value>> roi_align(const Call& call) {
     for (int64_t i = 0; i < out_h; ++i)
       for (int64_t j = 0; j < out_w; ++j) {
         if (expired(call.options)) return too_late();
-        const auto rows = samples(edge[1], height, out_h, i, given), columns = samples(edge[0], width, out_w, j, given);
-        if (!rows || !columns) return call.fail("region {} is {} by {} elements, from ({}, {})", r, height, width, edge[1], edge[0]);
+        const auto rows = samples(edge[1], height, out_h, i, given),
+                   columns = samples(edge[0], width, out_w, j, given);
+        if (!rows || !columns)
+          return call.fail("region {} is {} by {} elements, from ({}, {})", r, height, width,
+                           edge[1], edge[0]);
         std::vector<Corners> points;
         for (int64_t v = 0; v < rows->count; ++v)
           for (int64_t u = 0; u < columns->count; ++u)
-            points.push_back(corners(rows->begin + (static_cast<double>(v) + 0.5) * rows->step, columns->begin + (static_cast<double>(u) + 0.5) * columns->step, H, W));
+            points.push_back(
+                corners(rows->begin + (static_cast<double>(v) + 0.5) * rows->step,
+                        columns->begin + (static_cast<double>(u) + 0.5) * columns->step, H, W));
         for (int64_t c = 0; c < C; ++c) {
           const double* image = xs.data() + (n * C + c) * H * W;
           double value = 0;
@@ -100,12 +115,14 @@ Result<std::vector<Value>> roi_align(const Call& call) {
 }
 
 // Elements of bin `bin` of `bins` over [first, first + length), cut to [0, size).
-std::pair<int64_t, int64_t> bin_of(int64_t first, int64_t length, int64_t bins, int64_t bin, int64_t size) {
+std::pair<int64_t, int64_t> bin_of(int64_t first, int64_t length, int64_t bins, int64_t bin,
+                                   int64_t size) {
   const double width = static_cast<double>(length) / static_cast<double>(bins);
   const double low = std::floor(static_cast<double>(bin) * width) + static_cast<double>(first);
   const double high = std::ceil(static_cast<double>(bin + 1) * width) + static_cast<double>(first);
   const double limit = static_cast<double>(size);
-  return {static_cast<int64_t>(std::clamp(low, 0.0, limit)), static_cast<int64_t>(std::clamp(high, 0.0, limit))};
+  return {static_cast<int64_t>(std::clamp(low, 0.0, limit)),
+          static_cast<int64_t>(std::clamp(high, 0.0, limit))};
 }
 
 Result<std::vector<Value>> max_roi_pool(const Call& call) {
@@ -116,14 +133,16 @@ Result<std::vector<Value>> max_roi_pool(const Call& call) {
   const std::vector<double> xs = to_doubles(x);
   for (int64_t r = 0; r < rois.dim(0); ++r) {
     const int64_t n = rois.i64(r * 5);
-    if (n < 0 || n >= x.dim(0)) return call.fail("region {} is of image {}, there are {}", r, n, x.dim(0));
+    if (n < 0 || n >= x.dim(0))
+      return call.fail("region {} is of image {}, there are {}", r, n, x.dim(0));
     int64_t edge[4];
     for (int i = 0; i < 4; ++i) {
       const double v = std::round(rois.f64(r * 5 + 1 + i) * scale);
       if (!(std::abs(v) < 1e9)) return call.fail("region {} has an edge at {}", r, v);
       edge[i] = static_cast<int64_t>(v);
     }
-    const int64_t width = std::max<int64_t>(edge[2] - edge[0] + 1, 1), height = std::max<int64_t>(edge[3] - edge[1] + 1, 1);
+    const int64_t width = std::max<int64_t>(edge[2] - edge[0] + 1, 1),
+                  height = std::max<int64_t>(edge[3] - edge[1] + 1, 1);
     for (int64_t c = 0; c < C; ++c)
       for (int64_t i = 0; i < y.dim(2); ++i)
         for (int64_t j = 0; j < y.dim(3); ++j) {
@@ -132,7 +151,8 @@ Result<std::vector<Value>> max_roi_pool(const Call& call) {
           const auto [left, right] = bin_of(edge[0], width, y.dim(3), j, W);
           double most = top < bottom && left < right ? -INFINITY : 0;
           for (int64_t v = top; v < bottom; ++v)
-            for (int64_t u = left; u < right; ++u) most = std::max(most, xs[static_cast<size_t>(((n * C + c) * H + v) * W + u)]);
+            for (int64_t u = left; u < right; ++u)
+              most = std::max(most, xs[static_cast<size_t>(((n * C + c) * H + v) * W + u)]);
           y.set_f64(((r * C + c) * y.dim(2) + i) * y.dim(3) + j, most);
         }
   }
@@ -144,16 +164,20 @@ Result<std::vector<Value>> max_unpool(const Call& call) {
   const op::Ints kernel = call.attrs().ints("kernel");
   TRY_ASSIGN(const op::Window window, op::window_of(call.attrs(), kernel.size()));
   if (!call.out[0].is_static()) return call.fail("output_shape must be a list of numbers");
-  if (indices.dims() != x.dims()) return call.fail("{} has indices {}", op::to_string(x.dims()), op::to_string(indices.dims()));
+  if (indices.dims() != x.dims())
+    return call.fail("{} has indices {}", op::to_string(x.dims()), op::to_string(indices.dims()));
   TRY_ASSIGN(Tensor y, call.make(0));
   Dims natural{x.dim(0), x.dim(1)};
   for (size_t i = 0; i < kernel.size(); ++i)
-    natural.push_back(op::unwindowed(window, i, op::Expr(x.dims()[i + 2]), op::Expr(kernel[i]), 0).constant().value_or(-1));
+    natural.push_back(op::unwindowed(window, i, op::Expr(x.dims()[i + 2]), op::Expr(kernel[i]), 0)
+                          .constant()
+                          .value_or(-1));
   TRY_ASSIGN(const int64_t count, op::element_count(natural));
   const Dims from = op::strides_of(natural), to = op::strides_of(y.dims());
   for (int64_t i = 0; i < x.count(); ++i) {
     const int64_t index = indices.i64(i);
-    if (index < 0 || index >= count) return call.fail("index {} is {}, outside [0, {})", i, index, count);
+    if (index < 0 || index >= count)
+      return call.fail("index {} is {}, outside [0, {})", i, index, count);
     int64_t place = 0;
     bool inside = true;
     for (size_t a = 0; a < natural.size(); ++a) {
@@ -185,20 +209,26 @@ Box box_of(const Tensor& boxes, int64_t at, bool centre) {
 
 double overlap(const Box& a, const Box& b) {
   double common = 1;
-  for (int i = 0; i < 2; ++i) common *= std::max(0.0, std::min(a.high[i], b.high[i]) - std::max(a.low[i], b.low[i]));
+  for (int i = 0; i < 2; ++i)
+    common *= std::max(0.0, std::min(a.high[i], b.high[i]) - std::max(a.low[i], b.low[i]));
   if (!(common > 0) || !(a.area() > 0) || !(b.area() > 0)) return 0;
   return common / (a.area() + b.area() - common);
 }
 
-// By falling score, ties by place; a box is dropped if it overlaps one taken before by more than the threshold.
+// By falling score, ties by place; a box is dropped if it overlaps one taken before by more than
+// the threshold.
 Result<std::vector<Value>> non_max_suppression(const Call& call) {
   const Tensor &boxes = call.t(0), &scores = call.t(1);
-  auto number = [&](size_t i) { return call.has(i) && call.t(i).count() > 0 ? std::optional(call.t(i).f64(0)) : std::nullopt; };
+  auto number = [&](size_t i) {
+    return call.has(i) && call.t(i).count() > 0 ? std::optional(call.t(i).f64(0)) : std::nullopt;
+  };
   const double most = number(2).value_or(0), threshold = number(3).value_or(0);
   const std::optional<double> lowest = number(4);
   const bool centre = call.attrs().i("centre") != 0;
   const int64_t batches = boxes.dim(0), classes = scores.dim(1), count = boxes.dim(1);
-  if (scores.dim(0) != batches || scores.dim(2) != count) return call.fail("boxes are {}, scores {}", op::to_string(boxes.dims()), op::to_string(scores.dims()));
+  if (scores.dim(0) != batches || scores.dim(2) != count)
+    return call.fail("boxes are {}, scores {}", op::to_string(boxes.dims()),
+                     op::to_string(scores.dims()));
   std::vector<int64_t> selected;
   for (int64_t n = 0; n < batches; ++n)
     for (int64_t k = 0; k < classes; ++k) {
@@ -208,13 +238,16 @@ Result<std::vector<Value>> non_max_suppression(const Call& call) {
         const double score = scores.f64(base + i);
         if (!std::isnan(score) && (!lowest || score > *lowest)) order.emplace_back(score, i);
       }
-      std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) { return a.first > b.first; });
+      std::stable_sort(order.begin(), order.end(),
+                       [](auto& a, auto& b) { return a.first > b.first; });
       std::vector<Box> taken;
       for (const auto& [score, i] : order) {
         if (static_cast<double>(taken.size()) >= most) break;
         if (expired(call.options)) return too_late();
         const Box box = box_of(boxes, n * count + i, centre);
-        if (std::any_of(taken.begin(), taken.end(), [&](const Box& other) { return overlap(box, other) > threshold; })) continue;
+        if (std::any_of(taken.begin(), taken.end(),
+                        [&](const Box& other) { return overlap(box, other) > threshold; }))
+          continue;
         taken.push_back(box);
         selected.insert(selected.end(), {n, k, i});
       }

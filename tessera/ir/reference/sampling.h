@@ -15,7 +15,8 @@ struct Image {
   Dims strides;
   Interpolation interpolation = Interpolation::kLinear;
   Padding padding = Padding::kZeros;
-  bool align_corners = false;  // reflection: at the outer elements' centres, else at their far edges
+  bool align_corners =
+      false;  // reflection: at the outer elements' centres, else at their far edges
 
   // The value at a point, in elements. NaN anywhere, or a point beyond any padding: 0.
   double at(std::span<const double> point) const;

@@ -17,7 +17,8 @@ Result<size_t> position(const Call& call, size_t i, int64_t n, int64_t limit) {
   const Tensor& t = call.t(i);
   if (t.count() != 1) return call.fail("a position is one integer, got {} elements", t.count());
   const int64_t p = t.i64(0);
-  if (p < -n || p >= limit) return call.fail("position {} is outside [-{}, {}) of a sequence of {}", p, n, limit, n);
+  if (p < -n || p >= limit)
+    return call.fail("position {} is outside [-{}, {}) of a sequence of {}", p, n, limit, n);
   return static_cast<size_t>(p < 0 ? p + n : p);
 }
 
@@ -40,7 +41,9 @@ Values insert(const Call& call) {
   Sequence s{*call.out[0].element, call.in[0]->sequence().items};
   const int64_t n = static_cast<int64_t>(s.items.size());
   size_t p = s.items.size();
-  if (call.has(2)) { TRY_ASSIGN(p, position(call, 2, n, n + 1)); }
+  if (call.has(2)) {
+    TRY_ASSIGN(p, position(call, 2, n, n + 1));
+  }
   s.items.insert(s.items.begin() + static_cast<int64_t>(p), *call.in[1]);
   return yield(std::move(s));
 }
@@ -50,18 +53,22 @@ Values erase(const Call& call) {
   const int64_t n = static_cast<int64_t>(s.items.size());
   if (n == 0) return call.fail("the sequence is empty");
   size_t p = s.items.size() - 1;
-  if (call.has(1)) { TRY_ASSIGN(p, position(call, 1, n, n)); }
+  if (call.has(1)) {
+    TRY_ASSIGN(p, position(call, 1, n, n));
+  }
   s.items.erase(s.items.begin() + static_cast<int64_t>(p));
   return yield(std::move(s));
 }
 
 Values length(const Call& call) {
-  return one(Tensor::scalar(DType::kI64, static_cast<int64_t>(call.in[0]->sequence().items.size())));
+  return one(
+      Tensor::scalar(DType::kI64, static_cast<int64_t>(call.in[0]->sequence().items.size())));
 }
 
 // Copies all of `from` into `to`, shifted by `offset` along `axis`; equal shapes otherwise.
 void place(const Tensor& from, Tensor& to, const Dims& to_strides, int64_t offset) {
-  for (Index i(from.dims()); !i.done(); i.next()) copy_element(from, i.linear(), to, offset + i.dot(to_strides));
+  for (Index i(from.dims()); !i.done(); i.next())
+    copy_element(from, i.linear(), to, offset + i.dot(to_strides));
 }
 
 Values concat(const Call& call) {
@@ -77,9 +84,13 @@ Values concat(const Call& call) {
   for (size_t i = 0; i < s.items.size(); ++i) {
     const Tensor& t = s.items[i].tensor();
     bool fits = t.dtype() == first.dtype() && t.rank() == first.rank();
-    for (size_t a = 0; fits && a < t.dims().size(); ++a) fits = t.dims()[a] == first.dims()[a] || (!stack && a == axis);
-    if (!fits) return call.fail("item {} is {}, item 0 is {}: they do not join along axis {}", i, t.type().str(), first.type().str(), axis);
-    if (__builtin_add_overflow(dims[axis], stack ? 1 : t.dims()[axis], &dims[axis])) return call.fail("the result is beyond any memory");
+    for (size_t a = 0; fits && a < t.dims().size(); ++a)
+      fits = t.dims()[a] == first.dims()[a] || (!stack && a == axis);
+    if (!fits)
+      return call.fail("item {} is {}, item 0 is {}: they do not join along axis {}", i,
+                       t.type().str(), first.type().str(), axis);
+    if (__builtin_add_overflow(dims[axis], stack ? 1 : t.dims()[axis], &dims[axis]))
+      return call.fail("the result is beyond any memory");
   }
   TRY_ASSIGN(Tensor y, Tensor::make(first.dtype(), dims));
   Dims strides = op::strides_of(dims);
@@ -103,14 +114,16 @@ Values split(const Call& call) {
     int64_t rest = size;
     parts = call.t(1).to_i64s();
     for (int64_t p : parts) {
-      if (p < 0 || p > rest) return call.fail("part of size {} does not fit what is left of axis {}: {}", p, axis, rest);
+      if (p < 0 || p > rest)
+        return call.fail("part of size {} does not fit what is left of axis {}: {}", p, axis, rest);
       rest -= p;
     }
     if (rest != 0) return call.fail("the parts leave {} of {} of axis {}", rest, size, axis);
   } else {
     const int64_t part = call.has(1) ? call.t(1).i64(0) : 1;
     if (part < 1) return call.fail("part size is {}, need at least 1", part);
-    for (int64_t begin = 0; begin < size; begin += std::min(part, size - begin)) parts.push_back(std::min(part, size - begin));
+    for (int64_t begin = 0; begin < size; begin += std::min(part, size - begin))
+      parts.push_back(std::min(part, size - begin));
   }
   const bool drop = !call.has(1) && !call.attrs().i("keepdims", 1);
   const Dims strides = op::strides_of(x.dims());
@@ -120,7 +133,8 @@ Values split(const Call& call) {
     Dims dims = x.dims();
     dims[axis] = part;
     TRY_ASSIGN(Tensor y, Tensor::make(x.dtype(), dims));
-    for (Index i(dims); !i.done(); i.next()) copy_element(x, begin * strides[axis] + i.dot(strides), y, i.linear());
+    for (Index i(dims); !i.done(); i.next())
+      copy_element(x, begin * strides[axis] + i.dot(strides), y, i.linear());
     if (drop) {
       dims.erase(dims.begin() + where);
       y = y.reshaped(dims);
@@ -138,7 +152,8 @@ Values map(const Call& call) {
   for (size_t i = 1; i < mapped; ++i) {
     if (!call.has(i)) return call.fail("input {} is missing", i);
     if (call.in[i]->is_sequence() && call.in[i]->sequence().items.size() != n)
-      return call.fail("sequences of {} and {} (input {}) items", n, call.in[i]->sequence().items.size(), i);
+      return call.fail("sequences of {} and {} (input {}) items", n,
+                       call.in[i]->sequence().items.size(), i);
   }
   std::vector<Sequence> results;
   for (const op::Type& t : call.out) results.push_back({*t.element, {}});
@@ -155,9 +170,11 @@ Values map(const Call& call) {
       rest.memory_limit -= outputs[i].bytes();
       results[i].items.push_back(std::move(outputs[i]));
     }
-    if (rest.memory_limit.value < 0) return error(Code::kResourceExhausted, "{}: the results exceed the memory limit", call.op());
+    if (rest.memory_limit.value < 0)
+      return error(Code::kResourceExhausted, "{}: the results exceed the memory limit", call.op());
   }
-  return std::vector<Value>(std::make_move_iterator(results.begin()), std::make_move_iterator(results.end()));
+  return std::vector<Value>(std::make_move_iterator(results.begin()),
+                            std::make_move_iterator(results.end()));
 }
 
 Values optional(const Call& call) {

@@ -10,7 +10,9 @@ Result<std::vector<Value>> reshape(const Call& call) {
   if (!call.out[0].is_static()) return call.fail("the shape must be known");
   const Dims dims = call.out[0].dims();
   TRY_ASSIGN(int64_t count, op::element_count(dims));
-  if (count != call.t(0).count()) return call.fail("{} has {} elements, {} has {}", op::to_string(call.t(0).dims()), call.t(0).count(), op::to_string(dims), count);
+  if (count != call.t(0).count())
+    return call.fail("{} has {} elements, {} has {}", op::to_string(call.t(0).dims()),
+                     call.t(0).count(), op::to_string(dims), count);
   return one(call.t(0).reshaped(dims));
 }
 
@@ -34,19 +36,18 @@ Result<std::vector<Value>> broadcast_to(const Call& call) {
   if (!call.out[0].is_static()) return call.fail("the shape must be known");
   TRY_ASSIGN(Tensor y, call.make(0));
   const Dims strides = broadcast_strides(call.t(0).dims(), y.dims());
-  for (Index at(y.dims()); !at.done(); at.next()) copy_element(call.t(0), at.dot(strides), y, at.linear());
+  for (Index at(y.dims()); !at.done(); at.next())
+    copy_element(call.t(0), at.dot(strides), y, at.linear());
   return one(std::move(y));
 }
 
-Result<std::vector<Value>> shape_of(const Call& call) { return one(Tensor::of_i64(call.t(0).dims())); }
+Result<std::vector<Value>> shape_of(const Call& call) {
+  return one(Tensor::of_i64(call.t(0).dims()));
+}
 
 constexpr Row kRows[] = {
-    {"broadcast_to", broadcast_to},
-    {"identity", identity},
-    {"reshape", reshape},
-    {"shape_of", shape_of},
-    {"squeeze", reshaped},
-    {"transpose", transpose},
+    {"broadcast_to", broadcast_to}, {"identity", identity}, {"reshape", reshape},
+    {"shape_of", shape_of},         {"squeeze", reshaped},  {"transpose", transpose},
     {"unsqueeze", reshaped},
 };
 

@@ -59,7 +59,8 @@ Result<std::vector<Value>> arg(const Call& call) {
   TRY(check_ordered(call, x));
   TRY_ASSIGN(Tensor y, call.make(0));
   TRY_ASSIGN(int axis, op::normalize_axis(call.attrs().i("axis"), x.rank()));
-  const bool largest = call.op() == "argmax", last = call.attrs().i("select_last") != 0, floats = is_float(x.dtype());
+  const bool largest = call.op() == "argmax", last = call.attrs().i("select_last") != 0,
+             floats = is_float(x.dtype());
   const Lines lines = lines_of(x, axis);
   int64_t to = 0;
   for (Index at(lines.starts); !at.done(); at.next()) {
@@ -68,7 +69,8 @@ Result<std::vector<Value>> arg(const Call& call) {
     for (int64_t i = 1; i < lines.n; ++i) {
       const int64_t a = base + i * lines.step, b = base + best * lines.step;
       const bool nan_a = floats && std::isnan(x.f64(a)), nan_b = floats && std::isnan(x.f64(b));
-      const int c = nan_a || nan_b ? int{nan_a} - int{nan_b} : compare(x, a, x, b) * (largest ? 1 : -1);
+      const int c =
+          nan_a || nan_b ? int{nan_a} - int{nan_b} : compare(x, a, x, b) * (largest ? 1 : -1);
       if (c > 0 || (c == 0 && last)) best = i;
     }
     y.set_i64(to++, best);
@@ -81,16 +83,18 @@ Result<std::vector<Value>> non_zero(const Call& call) {
   std::vector<int64_t> found;
   int64_t count = 0;
   for (Index at(x.dims()); !at.done(); at.next()) {
-    const bool zero = x.dtype() == DType::kString ? x.text()[static_cast<size_t>(at.linear())].empty()
-                      : is_float(x.dtype())       ? x.f64(at.linear()) == 0
-                                                  : x.i64(at.linear()) == 0;
+    const bool zero = x.dtype() == DType::kString
+                          ? x.text()[static_cast<size_t>(at.linear())].empty()
+                      : is_float(x.dtype()) ? x.f64(at.linear()) == 0
+                                            : x.i64(at.linear()) == 0;
     if (zero) continue;
     found.insert(found.end(), (*at).begin(), (*at).end());
     ++count;
   }
   TRY_ASSIGN(Tensor y, Tensor::make(DType::kI64, {x.rank(), count}));
   for (int64_t i = 0; i < count; ++i)
-    for (int64_t a = 0; a < x.rank(); ++a) y.set_i64(a * count + i, found[static_cast<size_t>(i * x.rank() + a)]);
+    for (int64_t a = 0; a < x.rank(); ++a)
+      y.set_i64(a * count + i, found[static_cast<size_t>(i * x.rank() + a)]);
   return one(std::move(y));
 }
 
@@ -107,12 +111,14 @@ Result<std::vector<Value>> unique(const Call& call) {
   strides.erase(strides.begin() + axis);
   auto compare_slices = [&](int64_t a, int64_t b) {
     for (Index at(inner); !at.done(); at.next())
-      if (const int c = compare(x, at.dot(strides) + a * step, x, at.dot(strides) + b * step)) return c;
+      if (const int c = compare(x, at.dot(strides) + a * step, x, at.dot(strides) + b * step))
+        return c;
     return 0;
   };
   std::vector<int64_t> order(static_cast<size_t>(n)), group(static_cast<size_t>(n)), first, counts;
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return compare_slices(a, b) < 0; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return compare_slices(a, b) < 0; });
   for (size_t k = 0; k < order.size(); ++k) {
     if (k == 0 || compare_slices(order[k - 1], order[k]) != 0) {
       first.push_back(order[k]);
@@ -123,7 +129,10 @@ Result<std::vector<Value>> unique(const Call& call) {
   }
   std::vector<int64_t> places(first.size()), rank(first.size());
   std::iota(places.begin(), places.end(), 0);
-  if (!sorted) std::sort(places.begin(), places.end(), [&](int64_t a, int64_t b) { return first[static_cast<size_t>(a)] < first[static_cast<size_t>(b)]; });
+  if (!sorted)
+    std::sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
+      return first[static_cast<size_t>(a)] < first[static_cast<size_t>(b)];
+    });
   Dims dims = x.dims();
   dims[static_cast<size_t>(axis)] = static_cast<int64_t>(first.size());
   TRY_ASSIGN(Tensor values, Tensor::make(x.dtype(), dims));
@@ -137,11 +146,12 @@ Result<std::vector<Value>> unique(const Call& call) {
     first_in_order.push_back(first[from]);
     counts_in_order.push_back(counts[from]);
     for (Index at(inner); !at.done(); at.next())
-      copy_element(x, at.dot(strides) + first[from] * step, values, at.dot(out) + static_cast<int64_t>(k) * out_step);
+      copy_element(x, at.dot(strides) + first[from] * step, values,
+                   at.dot(out) + static_cast<int64_t>(k) * out_step);
   }
   for (int64_t g : group) inverse.push_back(rank[static_cast<size_t>(g)]);
-  return std::vector<Value>{Value(std::move(values)), Value(Tensor::of_i64(first_in_order)), Value(Tensor::of_i64(inverse)),
-                            Value(Tensor::of_i64(counts_in_order))};
+  return std::vector<Value>{Value(std::move(values)), Value(Tensor::of_i64(first_in_order)),
+                            Value(Tensor::of_i64(inverse)), Value(Tensor::of_i64(counts_in_order))};
 }
 
 constexpr Row kRows[] = {

@@ -20,10 +20,12 @@ TEST_F(Symbolic, HeadsOfAttentionKeepBatchAndLength) {
   const ValueId x = graph.add_input("x", type("f32[n,s,768]"));
   const ValueId sizes = b.op("shape_of", {x});
   auto size = [&](int64_t i) { return b.unsqueeze(b.gather(sizes, scalar(b, i), 0), {0}); };
-  const ValueId split = b.op("reshape", {x, b.concat({size(0), size(1), b.ints({12}), b.ints({-1})}, 0)});
+  const ValueId split =
+      b.op("reshape", {x, b.concat({size(0), size(1), b.ints({12}), b.ints({-1})}, 0)});
   EXPECT_EQ(str(split), "f32[n,s,12,64]");
   const ValueId heads = b.transpose(split, {0, 2, 1, 3});
-  const ValueId back = b.op("reshape", {b.transpose(heads, {0, 2, 1, 3}), b.concat({size(0), size(1), b.ints({768})}, 0)});
+  const ValueId back = b.op("reshape", {b.transpose(heads, {0, 2, 1, 3}),
+                                        b.concat({size(0), size(1), b.ints({768})}, 0)});
   EXPECT_EQ(str(back), "f32[n,s,768]");
 }
 
@@ -38,12 +40,14 @@ TEST_F(Symbolic, ExpandOfMinusOneKeepsTheSize) {
 }
 
 TEST_F(Symbolic, CausalMaskOfPastAndPresent) {
-  const ValueId past = graph.add_input("past", type("f32[n,12,p,64]")), now = graph.add_input("now", type("f32[n,12,s,64]"));
+  const ValueId past = graph.add_input("past", type("f32[n,12,p,64]")),
+                now = graph.add_input("now", type("f32[n,12,s,64]"));
   const ValueId keys = b.concat({past, now}, 2);
   EXPECT_EQ(str(keys), "f32[n,12,p + s,64]");
   const ValueId total = b.dim(keys, 2), query = b.dim(now, 2);
   EXPECT_EQ(str(b.op("range", {scalar(b, 0), b.reshape(total, {}), scalar(b, 1)})), "i64[p + s]");
-  const ValueId rows = b.op("range", {b.reshape(b.sub(total, query), {}), b.reshape(total, {}), scalar(b, 1)});
+  const ValueId rows =
+      b.op("range", {b.reshape(b.sub(total, query), {}), b.reshape(total, {}), scalar(b, 1)});
   EXPECT_EQ(str(rows), "i64[s]");
   const ValueId mask = b.constant(*Tensor::make(DType::kBool, {1, 1, 1024, 1024}));
   const ValueId part = b.op("slice", {mask, b.sub(total, query), total, b.ints({2}), b.ints({1})});
@@ -61,11 +65,14 @@ TEST_F(Symbolic, RollOfAWindowKeepsTheSize) {
 TEST_F(Symbolic, PadsComputedByReshapeAndReversal) {
   // torch's F.pad: (last axis first, begin and end) reversed into ONNX's order by a 2-column table.
   const ValueId x = graph.add_input("x", type("f32[n,h,w,96]"));
-  const ValueId missing = b.op("mod", {b.sub(b.ints({7}), b.op("mod", {b.dim(x, 1), b.ints({7})})), b.ints({7})});
-  const ValueId given = b.concat({b.ints({0, 0, 0, 0, 0}), missing}, 0);  // channels, w, h: begin, end
+  const ValueId missing =
+      b.op("mod", {b.sub(b.ints({7}), b.op("mod", {b.dim(x, 1), b.ints({7})})), b.ints({7})});
+  const ValueId given =
+      b.concat({b.ints({0, 0, 0, 0, 0}), missing}, 0);  // channels, w, h: begin, end
   const ValueId all = b.concat({given, b.broadcast_to(scalar(b, 0), b.ints({2}))}, 0);
   const ValueId table = b.op("reshape", {all, b.ints({-1, 2})});
-  const ValueId reversed = b.op("slice", {table, b.ints({-1}), b.ints({INT64_MIN + 1}), b.ints({0}), b.ints({-1})});
+  const ValueId reversed =
+      b.op("slice", {table, b.ints({-1}), b.ints({INT64_MIN + 1}), b.ints({0}), b.ints({-1})});
   const ValueId pads = b.op("reshape", {b.transpose(reversed, {1, 0}), b.ints({-1})});
   EXPECT_EQ(str(b.op("pad", {x, pads})), "f32[n,h + mod(6*mod(h, 7), 7),w,96]");
 }
@@ -81,7 +88,10 @@ TEST_F(Symbolic, WindowsDivideWhatWasPadded) {
   const ValueId x = graph.add_input("x", type("f32[n,7*a,7*b,96]"));
   const ValueId h = b.dim(x, 1);
   const ValueId windows = b.div(h, b.ints({7}));
-  EXPECT_EQ(str(b.op("reshape", {x, b.concat({b.ints({-1}), windows, b.ints({7}), b.dim(x, 2), b.ints({96})}, 0)})), "f32[n,a,7,7*b,96]");
+  EXPECT_EQ(
+      str(b.op("reshape",
+               {x, b.concat({b.ints({-1}), windows, b.ints({7}), b.dim(x, 2), b.ints({96})}, 0)})),
+      "f32[n,a,7,7*b,96]");
 }
 
 TEST_F(Symbolic, SlicesClampAsPythonDoes) {
@@ -90,8 +100,10 @@ TEST_F(Symbolic, SlicesClampAsPythonDoes) {
   EXPECT_EQ(str(b.slice(x, 0, 1, INT64_MAX)), "f32[-min(1, s) + s]");
   EXPECT_EQ(str(b.slice(x, 0, 0, -1)), "f32[max(0, s - 1)]");
   EXPECT_EQ(str(b.slice(x, 0, 5, 2)), "f32[0]");
-  EXPECT_EQ(str(b.op("slice", {x, b.ints({-1}), b.ints({INT64_MIN}), b.ints({0}), b.ints({-1})})), "f32[s]");
-  EXPECT_EQ(str(b.op("slice", {x, b.ints({0}), b.ints({INT64_MAX}), b.ints({0}), b.ints({2})})), "f32[floordiv(s + 1, 2)]");
+  EXPECT_EQ(str(b.op("slice", {x, b.ints({-1}), b.ints({INT64_MIN}), b.ints({0}), b.ints({-1})})),
+            "f32[s]");
+  EXPECT_EQ(str(b.op("slice", {x, b.ints({0}), b.ints({INT64_MAX}), b.ints({0}), b.ints({2})})),
+            "f32[floordiv(s + 1, 2)]");
 }
 
 TEST_F(Symbolic, UnknownRanksStayUnknown) {
@@ -109,7 +121,8 @@ TEST_F(Symbolic, InferredSizesAreTheComputedOnes) {
   for (int64_t start : {-7, -3, -1, 0, 1, 4, 100})
     for (int64_t end : {-100, -4, -1, 0, 2, 5, 100})
       for (int64_t step : {-3, -1, 1, 2}) {
-        const ValueId y = b.op("slice", {x, b.ints({start}), b.ints({end}), b.ints({0}), b.ints({step})});
+        const ValueId y =
+            b.op("slice", {x, b.ints({start}), b.ints({end}), b.ints({0}), b.ints({step})});
         graph.outputs.push_back(y);
       }
   ASSERT_TRUE(b.ok());

@@ -14,21 +14,25 @@ constexpr double kLaunchPs = 1e6;
 
 bool Reason::input_is(const Problem& p, size_t i, DType dtype) {
   return need(p.has(i), "input {} is left out", i) &&
-         need(p.in[i].dtype == dtype, "input {} is {}, need {}", i, name_of(p.in[i].dtype), name_of(dtype));
+         need(p.in[i].dtype == dtype, "input {} is {}, need {}", i, name_of(p.in[i].dtype),
+              name_of(dtype));
 }
 
 bool Reason::output_is(const Problem& p, size_t i, DType dtype) {
   return need(i < p.out.size(), "output {} is missing", i) &&
-         need(p.out[i].dtype == dtype, "output {} is {}, need {}", i, name_of(p.out[i].dtype), name_of(dtype));
+         need(p.out[i].dtype == dtype, "output {} is {}, need {}", i, name_of(p.out[i].dtype),
+              name_of(dtype));
 }
 
 std::string not_packed(const Problem& p, bool first) {
   auto check = [](const Operand& o, std::string_view side, size_t i) -> std::string {
     if (!o.present) return {};
-    if (!o.layout.empty()) return fmt::format("{} {} has layout '{}', need row-major", side, i, o.layout);
+    if (!o.layout.empty())
+      return fmt::format("{} {} has layout '{}', need row-major", side, i, o.layout);
     if (!o.strides.empty()) return fmt::format("{} {} is strided, need packed", side, i);
     if (o.dtype == DType::kString) return fmt::format("{} {} holds strings", side, i);
-    if (!op::element_count(o.dims)) return fmt::format("{} {} has impossible sizes {}", side, i, op::to_string(o.dims));
+    if (!op::element_count(o.dims))
+      return fmt::format("{} {} has impossible sizes {}", side, i, op::to_string(o.dims));
     return {};
   };
   for (size_t i = 0; i < p.in.size(); ++i)
@@ -60,7 +64,8 @@ double bytes_of(const Problem& p) {
 Dims broadcast_strides(const Dims& from, const Dims& to) {
   const Dims own = op::strides_of(from);
   Dims strides(to.size(), 0);
-  for (size_t i = 0; i < from.size(); ++i) strides[to.size() - from.size() + i] = from[i] == 1 ? 0 : own[i];
+  for (size_t i = 0; i < from.size(); ++i)
+    strides[to.size() - from.size() + i] = from[i] == 1 ? 0 : own[i];
   return strides;
 }
 

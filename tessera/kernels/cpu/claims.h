@@ -11,14 +11,16 @@ using op::Argument;
 using op::Claim;
 using op::Dims;
 using op::LaunchSpec;
+using op::NumericClass;
 using op::Operand;
 using op::Problem;
-using op::NumericClass;
 
-// The first reason against a claim. Checks after it are skipped: probes may read what earlier checks made sure of.
+// The first reason against a claim. Checks after it are skipped: probes may read what earlier
+// checks made sure of.
 class Reason {
  public:
-  // Keeps the text if `ok` is false and nothing was wrong before; returns whether all was fine so far.
+  // Keeps the text if `ok` is false and nothing was wrong before; returns whether all was fine so
+  // far.
   template <class... Args>
   bool need(bool ok, fmt::format_string<Args...> format, Args&&... args) {
     if (text_.empty() && !ok) text_ = fmt::format(format, std::forward<Args>(args)...);
@@ -34,26 +36,29 @@ class Reason {
   std::string text_;
 };
 
-// Why a kernel for packed row-major operands, which writes output 0 in any case if `first`, cannot take the problem; empty
-// if it can.
+// Why a kernel for packed row-major operands, which writes output 0 in any case if `first`, cannot
+// take the problem; empty if it can.
 std::string not_packed(const Problem& p, bool first);
 
 // A probe that refuses other layouts before it asks `Probe`.
 template <Claim (*Probe)(const Problem&), bool kFirst = true>
 Claim row_major(const Problem& p) {
-  if (std::string why = not_packed(p, kFirst); !why.empty()) return Claim::refuse("", std::move(why));
+  if (std::string why = not_packed(p, kFirst); !why.empty())
+    return Claim::refuse("", std::move(why));
   return Probe(p);
 }
 
-// A supported claim. Cost: a launch, then the larger of arithmetic and memory time, at the rates of a typical core.
-// `efficiency` is the part of the FMA peak that the kernel reaches.
-Claim claim(double flops, double bytes, double efficiency = 1, NumericClass numeric = NumericClass::kExact);
+// A supported claim. Cost: a launch, then the larger of arithmetic and memory time, at the rates of
+// a typical core. `efficiency` is the part of the FMA peak that the kernel reaches.
+Claim claim(double flops, double bytes, double efficiency = 1,
+            NumericClass numeric = NumericClass::kExact);
 double bytes_of(const Operand& o);
 double bytes_of(const Problem& p);  // all operands present, read or written once
 
 inline constexpr int kMaxRank = 8;  // of iteration spaces, after merging
 
-// Nested loops over an output with one stride per operand and axis, in elements; the last axis is the innermost.
+// Nested loops over an output with one stride per operand and axis, in elements; the last axis is
+// the innermost.
 template <int kOperands>
 struct Space {
   int32_t rank = 0;
@@ -61,11 +66,12 @@ struct Space {
   int64_t strides[kOperands][kMaxRank] = {};
 };
 
-// Strides that read `from` as if broadcast to `to`: 0 along broadcast axes. @pre from broadcasts to `to`
+// Strides that read `from` as if broadcast to `to`: 0 along broadcast axes. @pre from broadcasts to
+// `to`
 Dims broadcast_strides(const Dims& from, const Dims& to);
 
-// Drops axes of size 1 and merges neighbours that every operand walks as one. The result has at least one axis.
-// `dims` and each of `strides` have the same length.
+// Drops axes of size 1 and merges neighbours that every operand walks as one. The result has at
+// least one axis. `dims` and each of `strides` have the same length.
 void merge_axes(Dims& dims, std::vector<Dims>& strides);
 
 // Merges and stores; false if more than kMaxRank axes remain.

@@ -1,4 +1,5 @@
-// conv(x, w, bias?) in f32: rows cpu.depthwise (one input channel per group) and cpu.conv (everything else).
+// conv(x, w, bias?) in f32: rows cpu.depthwise (one input channel per group) and cpu.conv
+// (everything else).
 #include <algorithm>
 
 #include "tessera/kernels/cpu/claims.h"
@@ -39,9 +40,12 @@ Status fill(const Problem& p, ConvShape& s) {
 
 Reason check(const Problem& p, ConvShape& s) {
   Reason why;
-  why.input_is(p, 0, DType::kF32) && why.input_is(p, 1, DType::kF32) && why.output_is(p, 0, DType::kF32);
+  why.input_is(p, 0, DType::kF32) && why.input_is(p, 1, DType::kF32) &&
+      why.output_is(p, 0, DType::kF32);
   if (why.fine() && has_bias(p)) why.input_is(p, 2, DType::kF32);
-  if (why.fine()) why.need(p.in[1].rank() >= 3 && p.in[1].rank() <= 5, "{} spatial axes, need 1 to 3", p.in[1].rank() - 2);
+  if (why.fine())
+    why.need(p.in[1].rank() >= 3 && p.in[1].rank() <= 5, "{} spatial axes, need 1 to 3",
+             p.in[1].rank() - 2);
   if (!why.fine()) return why;
   const Status filled = fill(p, s);
   why.need(filled.has_value(), "{}", filled ? "" : filled.error().message);
@@ -49,7 +53,8 @@ Reason check(const Problem& p, ConvShape& s) {
 }
 
 double flops(const Problem& p, const ConvShape& s) {
-  return 2.0 * static_cast<double>(p.out[0].count()) * static_cast<double>(product(s.kernel)) * static_cast<double>(s.C);
+  return 2.0 * static_cast<double>(p.out[0].count()) * static_cast<double>(product(s.kernel)) *
+         static_cast<double>(s.C);
 }
 
 std::vector<Argument> arguments(const Problem& p, bool packed) {
@@ -69,7 +74,8 @@ Claim probe_conv(const Problem& p) {
   // Few output channels do not pay for gathering the windows.
   const double m = static_cast<double>(std::max<int64_t>(s.M, 1)), efficiency = 0.7 * m / (m + 8);
   Claim c = claim(flops(p, s), bytes_of(p), efficiency, NumericClass::kReassociated);
-  if (packs(p)) c.packed.push_back({1, Bytes(s.G * panels(s.M) * kPanelRows * s.C * product(s.kernel) * 4)});
+  if (packs(p))
+    c.packed.push_back({1, Bytes(s.G * panels(s.M) * kPanelRows * s.C * product(s.kernel) * 4)});
   return c;
 }
 
@@ -85,8 +91,10 @@ Result<std::vector<LaunchSpec>> prepare_conv(const Problem& p, const Claim&) {
   args.strips = std::max(ceil_div(P, kStrip), std::min(wanted, ceil_div(P, 2 * kPanelCols)));
   args.strip = ceil_div(ceil_div(P, args.strips), kPanelCols) * kPanelCols;
   args.strips = ceil_div(P, args.strip);
-  // Small planes leave few items: the output channels are cut as well, down to a size that still pays for the windows.
-  const int64_t blocks = std::clamp<int64_t>(ceil_div(target, s.N * s.G * args.strips), 1, std::max<int64_t>(1, s.M / (8 * kPanelRows)));
+  // Small planes leave few items: the output channels are cut as well, down to a size that still
+  // pays for the windows.
+  const int64_t blocks = std::clamp<int64_t>(ceil_div(target, s.N * s.G * args.strips), 1,
+                                             std::max<int64_t>(1, s.M / (8 * kPanelRows)));
   args.m_step = panels(ceil_div(s.M, blocks)) * kPanelRows;
   args.m_items = ceil_div(s.M, args.m_step);
   args.w_packed = packs(p);
@@ -111,14 +119,19 @@ Status pack_conv(const Problem& p, int, const std::byte* source, std::byte* targ
     for (int64_t m = 0; m < s.M; m += kPanelRows)
       for (int64_t t = 0; t < taps; ++t)
         for (int64_t c = 0; c < s.C; ++c, packed += kPanelRows)
-          for (int64_t r = 0; r < kPanelRows; ++r) packed[r] = m + r < s.M ? w[(m + r) * K + c * taps + t] : 0.0f;
+          for (int64_t r = 0; r < kPanelRows; ++r)
+            packed[r] = m + r < s.M ? w[(m + r) * K + c * taps + t] : 0.0f;
   return {};
 }
 
 // ---- cpu.depthwise
 
-int64_t pitch_of(const ConvShape& s) { return s.out[2] + ceil_div((s.kernel[2] - 1) * s.dilation[2] + 1, s.stride[2]); }
-int64_t rows_for(const ConvShape& s, int64_t outputs) { return (outputs - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1; }
+int64_t pitch_of(const ConvShape& s) {
+  return s.out[2] + ceil_div((s.kernel[2] - 1) * s.dilation[2] + 1, s.stride[2]);
+}
+int64_t rows_for(const ConvShape& s, int64_t outputs) {
+  return (outputs - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1;
+}
 // Output rows whose input fits the band; below 1: none.
 int64_t band_of(const ConvShape& s) {
   const int64_t rows = kBandFloats / (pitch_of(s) * s.stride[2]) - rows_for(s, 1);
@@ -132,7 +145,8 @@ Claim probe_depthwise(const Problem& p) {
   why.need(s.C == 1, "{} input channels per group, need 1", s.C);
   why.need(s.kernel[0] == 1 && s.in[0] == 1 && s.out[0] == 1, "three spatial axes, need 1 or 2");
   why.need(product(s.kernel) <= kMaxTaps, "{} taps, need at most {}", product(s.kernel), kMaxTaps);
-  why.need(s.pad[2] < pitch_of(s) && band_of(s) >= 1, "input rows of {} floats are too long for {} on the stack", s.in[2], kBandFloats);
+  why.need(s.pad[2] < pitch_of(s) && band_of(s) >= 1,
+           "input rows of {} floats are too long for {} on the stack", s.in[2], kBandFloats);
   if (!why.fine()) return why.refusal();
   return claim(flops(p, s), bytes_of(p), 0.25, NumericClass::kReassociated);
 }

@@ -15,7 +15,8 @@ int64_t panels(int64_t rows) { return ceil_div(rows, kPanelRows); }
 Status fill(const Problem& p, ConvShape& s) {
   const Dims &x = p.in[0].dims, &w = p.in[1].dims, &y = p.out[0].dims;
   const size_t axes = w.size() - 2;
-  TRY_ASSIGN(const op::Window window, op::transposed_window(p.attrs, Dims(x.begin() + 2, x.end()), Dims(w.begin() + 2, w.end())));
+  TRY_ASSIGN(const op::Window window, op::transposed_window(p.attrs, Dims(x.begin() + 2, x.end()),
+                                                            Dims(w.begin() + 2, w.end())));
   s.N = x[0];
   s.G = p.attrs.i("groups", 1);
   s.C = x[1] / s.G;
@@ -42,16 +43,20 @@ double flops(const Problem& p, const ConvShape& s) {
 
 Claim probe(const Problem& p) {
   Reason why;
-  why.input_is(p, 0, DType::kF32) && why.input_is(p, 1, DType::kF32) && why.output_is(p, 0, DType::kF32);
+  why.input_is(p, 0, DType::kF32) && why.input_is(p, 1, DType::kF32) &&
+      why.output_is(p, 0, DType::kF32);
   if (why.fine() && p.has(2)) why.input_is(p, 2, DType::kF32);
-  if (why.fine()) why.need(p.in[1].rank() >= 3 && p.in[1].rank() <= 5, "{} spatial axes, need 1 to 3", p.in[1].rank() - 2);
+  if (why.fine())
+    why.need(p.in[1].rank() >= 3 && p.in[1].rank() <= 5, "{} spatial axes, need 1 to 3",
+             p.in[1].rank() - 2);
   if (!why.fine()) return why.refusal();
   ConvShape s{};
   const Status filled = fill(p, s);
   why.need(filled.has_value(), "{}", filled ? "" : filled.error().message);
   if (!why.fine()) return why.refusal();
   Claim c = claim(flops(p, s), bytes_of(p), 0.3, NumericClass::kReassociated);
-  if (p.in[1].constant) c.packed.push_back({1, Bytes(s.G * panels(s.M * product(s.kernel)) * kPanelRows * s.C * 4)});
+  if (p.in[1].constant)
+    c.packed.push_back({1, Bytes(s.G * panels(s.M * product(s.kernel)) * kPanelRows * s.C * 4)});
   return c;
 }
 
@@ -76,7 +81,8 @@ Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
   return launches;
 }
 
-// (g, channel, row) -> (g, row / kPanelRows, channel, row % kPanelRows), row = (m, tap); rows beyond are zero
+// (g, channel, row) -> (g, row / kPanelRows, channel, row % kPanelRows), row = (m, tap); rows
+// beyond are zero
 Status pack(const Problem& p, int, const std::byte* source, std::byte* target) {
   ConvShape s{};
   TRY(fill(p, s));
@@ -86,7 +92,8 @@ Status pack(const Problem& p, int, const std::byte* source, std::byte* target) {
   for (int64_t g = 0; g < s.G; ++g, w += s.C * rows)
     for (int64_t r0 = 0; r0 < rows; r0 += kPanelRows)
       for (int64_t c = 0; c < s.C; ++c, packed += kPanelRows)
-        for (int64_t r = 0; r < kPanelRows; ++r) packed[r] = r0 + r < rows ? w[c * rows + r0 + r] : 0.0f;
+        for (int64_t r = 0; r < kPanelRows; ++r)
+          packed[r] = r0 + r < rows ? w[c * rows + r0 + r] : 0.0f;
   return {};
 }
 

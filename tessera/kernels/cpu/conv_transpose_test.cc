@@ -10,7 +10,8 @@ TEST(ConvTranspose, MatchesTheReference) {
   int ran = 0;
   for (int i = 0; i < 200; ++i) {
     const int axes = static_cast<int>(size_between(random, 1, 3));
-    const int64_t groups = pick<int64_t>(random, {1, 1, 2, 3}), c = pick<int64_t>(random, {1, 2, 5, 130}), m = pick<int64_t>(random, {1, 3, 7});
+    const int64_t groups = pick<int64_t>(random, {1, 1, 2, 3}),
+                  c = pick<int64_t>(random, {1, 2, 5, 130}), m = pick<int64_t>(random, {1, 3, 7});
     Dims x{size_between(random, 1, 2), groups * c}, w{groups * c, m};
     op::Ints strides, dilations, begin, end, extra;
     for (int a = 0; a < axes; ++a) {
@@ -22,7 +23,13 @@ TEST(ConvTranspose, MatchesTheReference) {
       end.push_back(size_between(random, 0, 1));
       extra.push_back(size_between(random, 0, strides.back() - 1));
     }
-    Case k{.op = "conv_transpose", .attrs = {{"strides", strides}, {"dilations", dilations}, {"pads_begin", begin}, {"pads_end", end}, {"groups", groups}, {"output_padding", extra}}};
+    Case k{.op = "conv_transpose",
+           .attrs = {{"strides", strides},
+                     {"dilations", dilations},
+                     {"pads_begin", begin},
+                     {"pads_end", end},
+                     {"groups", groups},
+                     {"output_padding", extra}}};
     k.in = {random_tensor(DType::kF32, x, random), random_tensor(DType::kF32, w, random)};
     if (random() % 2) k.in.push_back(random_tensor(DType::kF32, {groups * m}, random));
     k.constant = {false, random() % 2 == 0};

@@ -8,7 +8,8 @@
 namespace tessera::kernels::cpu {
 namespace {
 
-static_assert(kDTypeF16 == static_cast<int32_t>(DType::kF16) && kDTypeBF16 == static_cast<int32_t>(DType::kBF16));
+static_assert(kDTypeF16 == static_cast<int32_t>(DType::kF16) &&
+              kDTypeBF16 == static_cast<int32_t>(DType::kBF16));
 
 DType dtype_of(Compute compute) {
   constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kU64};
@@ -64,26 +65,42 @@ using Loop = void (*)(const void*, void*, int64_t);
 template <class From>
 Loop loop_to(DType to) {
   switch (to) {
-    case DType::kBool: return loop<From, Bool>;
-    case DType::kI8: return loop<From, int8_t>;
-    case DType::kU8: return loop<From, uint8_t>;
-    case DType::kI32: return loop<From, int32_t>;
-    case DType::kI64: return loop<From, int64_t>;
-    case DType::kF32: return loop<From, float>;
-    case DType::kF64: return loop<From, double>;
-    default: return nullptr;
+    case DType::kBool:
+      return loop<From, Bool>;
+    case DType::kI8:
+      return loop<From, int8_t>;
+    case DType::kU8:
+      return loop<From, uint8_t>;
+    case DType::kI32:
+      return loop<From, int32_t>;
+    case DType::kI64:
+      return loop<From, int64_t>;
+    case DType::kF32:
+      return loop<From, float>;
+    case DType::kF64:
+      return loop<From, double>;
+    default:
+      return nullptr;
   }
 }
 Loop loop_for(DType from, DType to) {
   switch (from) {
-    case DType::kBool: return loop_to<Bool>(to);
-    case DType::kI8: return loop_to<int8_t>(to);
-    case DType::kU8: return loop_to<uint8_t>(to);
-    case DType::kI32: return loop_to<int32_t>(to);
-    case DType::kI64: return loop_to<int64_t>(to);
-    case DType::kF32: return loop_to<float>(to);
-    case DType::kF64: return loop_to<double>(to);
-    default: return nullptr;
+    case DType::kBool:
+      return loop_to<Bool>(to);
+    case DType::kI8:
+      return loop_to<int8_t>(to);
+    case DType::kU8:
+      return loop_to<uint8_t>(to);
+    case DType::kI32:
+      return loop_to<int32_t>(to);
+    case DType::kI64:
+      return loop_to<int64_t>(to);
+    case DType::kF32:
+      return loop_to<float>(to);
+    case DType::kF64:
+      return loop_to<double>(to);
+    default:
+      return nullptr;
   }
 }
 

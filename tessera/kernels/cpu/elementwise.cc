@@ -1,4 +1,5 @@
-// Element-wise functions with broadcasting, for all types of 8 bits and more: row cpu.elementwise for each operator.
+// Element-wise functions with broadcasting, for all types of 8 bits and more: row cpu.elementwise
+// for each operator.
 #include <algorithm>
 #include <array>
 
@@ -9,7 +10,12 @@
 namespace tessera::kernels::cpu {
 namespace {
 
-enum Domain : uint8_t { kFloats = 1, kInts = 2, kBools = 4, kAnything = 8 };  // kAnything: elements are only moved
+enum Domain : uint8_t {
+  kFloats = 1,
+  kInts = 2,
+  kBools = 4,
+  kAnything = 8
+};  // kAnything: elements are only moved
 
 struct Param {
   std::string_view attr = "";  // empty: always `otherwise`
@@ -94,7 +100,8 @@ constexpr FunctionRow kFunctionRows[] = {
 };
 
 const FunctionRow& row_of(const Problem& p) {
-  return *std::find_if(std::begin(kFunctionRows), std::end(kFunctionRows), [&](const FunctionRow& r) { return r.op == p.op->name; });
+  return *std::find_if(std::begin(kFunctionRows), std::end(kFunctionRows),
+                       [&](const FunctionRow& r) { return r.op == p.op->name; });
 }
 
 Compute raw_compute(int bytes) {
@@ -105,8 +112,8 @@ Compute raw_compute(int bytes) {
                       : Compute::kRaw16;
 }
 
-// Half precision is computed in float, which loses nothing that counts: the result of each basic operation is the same
-// as if rounded once.
+// Half precision is computed in float, which loses nothing that counts: the result of each basic
+// operation is the same as if rounded once.
 Compute compute_of(const FunctionRow& row, const Problem& p) {
   if (row.domain == kAnything) return raw_compute(bits_of(p.out[0].dtype) / 8);
   bool floats = false, wide = false;
@@ -127,8 +134,8 @@ bool stored_in(DType dtype, Compute compute) {
 }
 
 bool in_domain(DType dtype, int domain) {
-  return domain == kAnything || (is_float(dtype) && (domain & kFloats)) || (is_int(dtype) && (domain & kInts)) ||
-         (dtype == DType::kBool && (domain & kBools));
+  return domain == kAnything || (is_float(dtype) && (domain & kFloats)) ||
+         (is_int(dtype) && (domain & kInts)) || (dtype == DType::kBool && (domain & kBools));
 }
 
 bool fill(const FunctionRow& row, const Problem& p, ElementwiseArgs& args) {
@@ -151,7 +158,9 @@ bool fill(const FunctionRow& row, const Problem& p, ElementwiseArgs& args) {
       uniform &= space.strides[k][a] == 0;
       packed *= space.dims[a];
     }
-    args.access[k] = uniform ? Access::kUniform : contiguous ? Access::kContiguous : Access::kStrided;
+    args.access[k] = uniform      ? Access::kUniform
+                     : contiguous ? Access::kContiguous
+                                  : Access::kStrided;
     const DType dtype = p.in[static_cast<size_t>(k)].dtype;
     args.in_bytes[k] = bits_of(dtype) / 8;
     args.in_dtypes[k] = stored_in(dtype, args.compute) ? -1 : static_cast<int32_t>(dtype);
@@ -163,7 +172,8 @@ bool fill(const FunctionRow& row, const Problem& p, ElementwiseArgs& args) {
     const Param& param = row.params[i];
     const op::Attr* value = param.attr.empty() ? nullptr : p.attrs.find(param.attr);
     const int64_t* integer = value ? std::get_if<int64_t>(value) : nullptr;
-    args.params[i] = integer ? static_cast<double>(*integer) : p.attrs.f(param.attr, param.otherwise);
+    args.params[i] =
+        integer ? static_cast<double>(*integer) : p.attrs.f(param.attr, param.otherwise);
   }
   return true;
 }
@@ -171,7 +181,8 @@ bool fill(const FunctionRow& row, const Problem& p, ElementwiseArgs& args) {
 Claim probe(const Problem& p) {
   const FunctionRow& row = row_of(p);
   Reason why;
-  why.need(static_cast<int>(p.in.size()) == row.inputs, "{} inputs, need {}", p.in.size(), row.inputs);
+  why.need(static_cast<int>(p.in.size()) == row.inputs, "{} inputs, need {}", p.in.size(),
+           row.inputs);
   for (size_t i = 0; why.fine() && i < p.in.size(); ++i) {
     const DType d = p.in[i].dtype;
     why.need(p.in[i].present, "input {} is left out", i);
@@ -179,9 +190,11 @@ Claim probe(const Problem& p) {
     if (row.function == kSelect && i == 0)
       why.need(d == DType::kBool, "input 0 is {}, need bool", name_of(d));
     else
-      why.need(in_domain(d, row.domain), "input {} is {}, which {} does not take", i, name_of(d), row.op);
+      why.need(in_domain(d, row.domain), "input {} is {}, which {} does not take", i, name_of(d),
+               row.op);
   }
-  why.need(bits_of(p.out[0].dtype) >= 8, "output 0 is {}, need elements of whole bytes", name_of(p.out[0].dtype));
+  why.need(bits_of(p.out[0].dtype) >= 8, "output 0 is {}, need elements of whole bytes",
+           name_of(p.out[0].dtype));
   if (row.domain == kAnything) why.need(p.in.back().dtype == p.out[0].dtype, "types differ");
   ElementwiseArgs args{};
   if (why.fine()) why.need(fill(row, p, args), "more than {} axes that do not merge", kMaxRank);
@@ -193,7 +206,8 @@ Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
   std::vector<LaunchSpec> launches;
   if (p.out[0].count() == 0) return launches;
   ElementwiseArgs args{};
-  if (!fill(row_of(p), p, args)) return error(Code::kInternal, "prepare without a claim: {}", p.str());
+  if (!fill(row_of(p), p, args))
+    return error(Code::kInternal, "prepare without a claim: {}", p.str());
   LaunchSpec launch;
   launch.entry = "cpu.elementwise";
   launch.grid = items(args.count, kElementwiseChunk);
@@ -208,7 +222,8 @@ Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
 std::span<const Row> elementwise_rows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> list;
-    for (const FunctionRow& row : kFunctionRows) list.push_back({row.op, "cpu.elementwise", row_major<probe>, prepare});
+    for (const FunctionRow& row : kFunctionRows)
+      list.push_back({row.op, "cpu.elementwise", row_major<probe>, prepare});
     return list;
   }();
   return rows;

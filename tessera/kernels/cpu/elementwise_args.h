@@ -6,15 +6,77 @@
 namespace tessera::kernels::cpu {
 
 enum class Function : int32_t {
-  kCopy, kSelect,
+  kCopy,
+  kSelect,
   // two inputs
-  kAdd, kSub, kMul, kDiv, kMin, kMax, kMod, kRem, kPow, kAnd, kOr, kXor, kBitAnd, kBitOr, kBitXor, kShiftLeft, kShiftRight,
-  kEq, kLt, kLe, kGt, kGe, kPrelu,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMin,
+  kMax,
+  kMod,
+  kRem,
+  kPow,
+  kAnd,
+  kOr,
+  kXor,
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+  kShiftLeft,
+  kShiftRight,
+  kEq,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kPrelu,
   // one input
-  kNeg, kAbs, kSign, kFloor, kCeil, kRound, kTrunc, kSqrt, kExp, kLog, kSin, kCos, kTan, kAsin, kAcos, kAtan, kSinh, kCosh,
-  kTanh, kAsinh, kAcosh, kAtanh, kErf, kNot, kBitNot, kIsNan, kIsInf, kReciprocal,
-  kRelu, kSigmoid, kGelu, kGeluTanh, kSilu, kHardSigmoid, kHardSwish, kLeakyRelu, kElu, kSelu, kCelu, kSoftplus, kSoftsign, kMish,
-  kThresholdedRelu, kShrink,
+  kNeg,
+  kAbs,
+  kSign,
+  kFloor,
+  kCeil,
+  kRound,
+  kTrunc,
+  kSqrt,
+  kExp,
+  kLog,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kTanh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kErf,
+  kNot,
+  kBitNot,
+  kIsNan,
+  kIsInf,
+  kReciprocal,
+  kRelu,
+  kSigmoid,
+  kGelu,
+  kGeluTanh,
+  kSilu,
+  kHardSigmoid,
+  kHardSwish,
+  kLeakyRelu,
+  kElu,
+  kSelu,
+  kCelu,
+  kSoftplus,
+  kSoftsign,
+  kMish,
+  kThresholdedRelu,
+  kShrink,
 };
 inline constexpr int kFunctions = static_cast<int>(Function::kShrink) + 1;
 
@@ -25,7 +87,8 @@ inline constexpr int kComputes = 10;
 inline constexpr int kMaxInputs = 3;
 inline constexpr int kMaxSpaceRank = 8;
 inline constexpr int kMaxParams = 4;
-inline constexpr int64_t kElementwiseChunk = 16384;  // elements of one work item; a multiple of 8, for packed types
+inline constexpr int64_t kElementwiseChunk =
+    16384;  // elements of one work item; a multiple of 8, for packed types
 
 // Values of DType, for code that does not include base.
 inline constexpr int32_t kDTypeF16 = 13, kDTypeBF16 = 14;

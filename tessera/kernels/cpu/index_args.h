@@ -1,4 +1,5 @@
-// Constant blocks of the entries whose places are data. Elements of x have `bytes` bytes; indices are i32 or i64.
+// Constant blocks of the entries whose places are data. Elements of x have `bytes` bytes; indices
+// are i32 or i64.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +8,23 @@ namespace tessera::kernels::cpu {
 
 inline constexpr int kIndexRank = 8;
 
-// gather: x is (outer, n, inner), y (outer, count, inner). Ranges: x, indices, y. Work item = `chunk` of (outer, count).
+// gather: x is (outer, n, inner), y (outer, count, inner). Ranges: x, indices, y. Work item =
+// `chunk` of (outer, count).
 struct GatherArgs {
   int64_t outer, n, inner, count, chunk;
   int32_t bytes, wide;  // wide: indices are i64
 };
 
-// gather_elements: y and the indices have shape `dims`. Ranges: x, indices, y. Work item = `chunk` elements.
+// gather_elements: y and the indices have shape `dims`. Ranges: x, indices, y. Work item = `chunk`
+// elements.
 struct GatherElementsArgs {
   int32_t rank, axis, bytes, wide;
   int64_t dims[kIndexRank], strides[kIndexRank];  // strides of x
   int64_t n, count, chunk;
 };
 
-// gather_nd, scatter_nd: `count` places of `length` numbers, one slice of `inner` elements each; place i lies in batch
-// i / per_batch. Ranges: x, indices, y; or updates, indices, y.
+// gather_nd, scatter_nd: `count` places of `length` numbers, one slice of `inner` elements each;
+// place i lies in batch i / per_batch. Ranges: x, indices, y; or updates, indices, y.
 enum class ScatterKind : int32_t { kNone, kAdd, kMul, kMax, kMin };
 enum class ScatterType : int32_t { kRaw, kF32, kF64, kI32, kI64 };
 struct PlacesArgs {
@@ -44,7 +47,8 @@ enum class LineType : int32_t { kF32, kF64, kI32, kI64, kI8, kU8 };
 struct LinesArgs {
   int64_t outer, n, inner, chunk;  // work item = `chunk` lines
   LineType type;
-  int32_t flag[4];  // argmax: largest, select_last. cumulative: product, exclusive, reverse. top_k: largest
+  int32_t flag[4];  // argmax: largest, select_last. cumulative: product, exclusive, reverse. top_k:
+                    // largest
   int64_t k;        // top_k; its order is in the workspace, n numbers for each work item
 };
 

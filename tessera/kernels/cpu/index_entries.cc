@@ -17,29 +17,41 @@ struct Wide {
 template <class Fn>
 void by_size(int32_t bytes, Fn fn) {
   switch (bytes) {
-    case 1: return fn(uint8_t());
-    case 2: return fn(uint16_t());
-    case 4: return fn(uint32_t());
-    case 8: return fn(uint64_t());
-    default: return fn(Wide());
+    case 1:
+      return fn(uint8_t());
+    case 2:
+      return fn(uint16_t());
+    case 4:
+      return fn(uint32_t());
+    case 8:
+      return fn(uint64_t());
+    default:
+      return fn(Wide());
   }
 }
 template <class Fn>
 void by_type(LineType type, Fn fn) {
   switch (type) {
-    case LineType::kF32: return fn(float());
-    case LineType::kF64: return fn(double());
-    case LineType::kI32: return fn(int32_t());
-    case LineType::kI64: return fn(int64_t());
-    case LineType::kI8: return fn(int8_t());
-    case LineType::kU8: return fn(uint8_t());
+    case LineType::kF32:
+      return fn(float());
+    case LineType::kF64:
+      return fn(double());
+    case LineType::kI32:
+      return fn(int32_t());
+    case LineType::kI64:
+      return fn(int64_t());
+    case LineType::kI8:
+      return fn(int8_t());
+    case LineType::kU8:
+      return fn(uint8_t());
   }
 }
 
-// Index `i` of a tensor of indices, counted from the end of an axis of n where negative; -1, and the launch fails, where
-// it lies outside.
+// Index `i` of a tensor of indices, counted from the end of an axis of n where negative; -1, and
+// the launch fails, where it lies outside.
 int64_t place(const tessera_launch* launch, const void* indices, bool wide, int64_t i, int64_t n) {
-  const int64_t given = wide ? static_cast<const int64_t*>(indices)[i] : static_cast<const int32_t*>(indices)[i];
+  const int64_t given =
+      wide ? static_cast<const int64_t*>(indices)[i] : static_cast<const int32_t*>(indices)[i];
   if (given >= -n && given < n) return given < 0 ? given + n : given;
   char text[96];
   const char* end = text + sizeof(text);
@@ -87,7 +99,8 @@ int64_t offset_without_axis(const GatherElementsArgs& a, int64_t at) {
 }
 
 // The slice that place `i` addresses; -1 after a failure.
-int64_t slice_at(const tessera_launch* launch, const PlacesArgs& a, const void* indices, int64_t i) {
+int64_t slice_at(const tessera_launch* launch, const PlacesArgs& a, const void* indices,
+                 int64_t i) {
   int64_t offset = a.per_batch > 0 ? i / a.per_batch * a.batch_stride : 0;
   for (int k = 0; k < a.length; ++k) {
     const int64_t p = place(launch, indices, a.wide, i * a.length + k, a.n[k]);
@@ -101,8 +114,10 @@ template <class T>
 T updated(ScatterKind kind, T old, T value) {
   if constexpr (std::is_integral_v<T>) {
     using U = std::make_unsigned_t<T>;
-    if (kind == ScatterKind::kAdd) return static_cast<T>(static_cast<U>(old) + static_cast<U>(value));
-    if (kind == ScatterKind::kMul) return static_cast<T>(static_cast<U>(old) * static_cast<U>(value));
+    if (kind == ScatterKind::kAdd)
+      return static_cast<T>(static_cast<U>(old) + static_cast<U>(value));
+    if (kind == ScatterKind::kMul)
+      return static_cast<T>(static_cast<U>(old) * static_cast<U>(value));
   } else {
     if (kind == ScatterKind::kAdd) return old + value;
     if (kind == ScatterKind::kMul) return old * value;
@@ -112,22 +127,30 @@ T updated(ScatterKind kind, T old, T value) {
 }
 
 template <class T>
-void update_slice(ScatterKind kind, const void* updates, int64_t from, void* y, int64_t to, int64_t count) {
+void update_slice(ScatterKind kind, const void* updates, int64_t from, void* y, int64_t to,
+                  int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     T& slot = static_cast<T*>(y)[to + i];
     slot = updated(kind, slot, static_cast<const T*>(updates)[from + i]);
   }
 }
 
-void scatter_slice(ScatterKind kind, ScatterType type, int32_t bytes, const void* updates, int64_t from, void* y, int64_t to, int64_t count) {
+void scatter_slice(ScatterKind kind, ScatterType type, int32_t bytes, const void* updates,
+                   int64_t from, void* y, int64_t to, int64_t count) {
   switch (type) {
     case ScatterType::kRaw:
-      std::memcpy(static_cast<std::byte*>(y) + to * bytes, static_cast<const std::byte*>(updates) + from * bytes, static_cast<size_t>(count * bytes));
+      std::memcpy(static_cast<std::byte*>(y) + to * bytes,
+                  static_cast<const std::byte*>(updates) + from * bytes,
+                  static_cast<size_t>(count * bytes));
       return;
-    case ScatterType::kF32: return update_slice<float>(kind, updates, from, y, to, count);
-    case ScatterType::kF64: return update_slice<double>(kind, updates, from, y, to, count);
-    case ScatterType::kI32: return update_slice<int32_t>(kind, updates, from, y, to, count);
-    case ScatterType::kI64: return update_slice<int64_t>(kind, updates, from, y, to, count);
+    case ScatterType::kF32:
+      return update_slice<float>(kind, updates, from, y, to, count);
+    case ScatterType::kF64:
+      return update_slice<double>(kind, updates, from, y, to, count);
+    case ScatterType::kI32:
+      return update_slice<int32_t>(kind, updates, from, y, to, count);
+    case ScatterType::kI64:
+      return update_slice<int64_t>(kind, updates, from, y, to, count);
   }
 }
 
@@ -135,7 +158,8 @@ void scatter_slice(ScatterKind kind, ScatterType type, int32_t bytes, const void
 template <class Fn>
 void each_line(const LinesArgs& a, uint32_t first, uint32_t count, Fn fn) {
   const int64_t last = std::min(a.outer * a.inner, (int64_t{first} + count) * a.chunk);
-  for (int64_t line = int64_t{first} * a.chunk; line < last; ++line) fn(line, line / a.inner * a.n * a.inner + line % a.inner);
+  for (int64_t line = int64_t{first} * a.chunk; line < last; ++line)
+    fn(line, line / a.inner * a.n * a.inner + line % a.inner);
 }
 
 // Negative, zero, positive as a < b, a == b, a > b; NaN is above all.
@@ -170,7 +194,8 @@ void gather_elements(const tessera_launch* launch, uint32_t first, uint32_t coun
     for (int64_t i = int64_t{first} * a.chunk; i < last; ++i) {
       const int64_t at = place(launch, launch->ranges[1].data, a.wide, i, a.n);
       if (at < 0) return;
-      static_cast<T*>(launch->ranges[2].data)[i] = static_cast<const T*>(launch->ranges[0].data)[offset_without_axis(a, i) + at * a.strides[a.axis]];
+      static_cast<T*>(launch->ranges[2].data)[i] = static_cast<const T*>(
+          launch->ranges[0].data)[offset_without_axis(a, i) + at * a.strides[a.axis]];
     }
   });
 }
@@ -183,7 +208,8 @@ void gather_nd(const tessera_launch* launch, uint32_t first, uint32_t count) {
     for (int64_t i = int64_t{first} * a.chunk; i < last; ++i) {
       const int64_t offset = slice_at(launch, a, launch->ranges[1].data, i);
       if (offset < 0) return;
-      copy_slice(static_cast<const T*>(launch->ranges[0].data) + offset, static_cast<T*>(launch->ranges[2].data) + i * a.inner, a.inner);
+      copy_slice(static_cast<const T*>(launch->ranges[0].data) + offset,
+                 static_cast<T*>(launch->ranges[2].data) + i * a.inner, a.inner);
     }
   });
 }
@@ -193,7 +219,8 @@ void scatter_nd(const tessera_launch* launch, uint32_t, uint32_t) {
   for (int64_t i = 0; i < a.count; ++i) {
     const int64_t offset = slice_at(launch, a, launch->ranges[1].data, i);
     if (offset < 0) return;
-    scatter_slice(a.kind, a.type, a.bytes, launch->ranges[0].data, i * a.inner, launch->ranges[2].data, offset, a.inner);
+    scatter_slice(a.kind, a.type, a.bytes, launch->ranges[0].data, i * a.inner,
+                  launch->ranges[2].data, offset, a.inner);
   }
 }
 
@@ -203,7 +230,8 @@ void scatter_elements(const tessera_launch* launch, uint32_t, uint32_t) {
   for (int64_t i = 0; i < a.count; ++i) {
     const int64_t at = place(launch, launch->ranges[1].data, a.wide, i, a.n);
     if (at < 0) return;
-    scatter_slice(s.kind, s.type, a.bytes, launch->ranges[0].data, i, launch->ranges[2].data, offset_without_axis(a, i) + at * a.strides[a.axis], 1);
+    scatter_slice(s.kind, s.type, a.bytes, launch->ranges[0].data, i, launch->ranges[2].data,
+                  offset_without_axis(a, i) + at * a.strides[a.axis], 1);
   }
 }
 
@@ -218,7 +246,9 @@ void arg_extreme(const tessera_launch* launch, uint32_t first, uint32_t count) {
       for (int64_t i = 1; i < a.n; ++i) {
         const T v = x[i * a.inner], top = x[best * a.inner];
         const bool nan = v != v || top != top;
-        const int order = nan ? int{v != v} - int{top != top} : largest ? compare(v, top) : compare(top, v);
+        const int order = nan       ? int{v != v} - int{top != top}
+                          : largest ? compare(v, top)
+                                    : compare(top, v);
         if (order > 0 || (order == 0 && select_last)) best = i;
       }
       static_cast<int64_t*>(launch->ranges[1].data)[line] = best;
@@ -277,8 +307,11 @@ void range(const tessera_launch* launch, uint32_t, uint32_t) {
   by_type(a.type, [&](auto tag) {
     using T = decltype(tag);
     using Sum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
-    const Sum start = static_cast<Sum>(*static_cast<const T*>(launch->ranges[0].data)), delta = static_cast<Sum>(*static_cast<const T*>(launch->ranges[1].data));
-    for (int64_t i = 0; i < a.count; ++i) static_cast<T*>(launch->ranges[2].data)[i] = static_cast<T>(start + static_cast<Sum>(i) * delta);
+    const Sum start = static_cast<Sum>(*static_cast<const T*>(launch->ranges[0].data)),
+              delta = static_cast<Sum>(*static_cast<const T*>(launch->ranges[1].data));
+    for (int64_t i = 0; i < a.count; ++i)
+      static_cast<T*>(launch->ranges[2].data)[i] =
+          static_cast<T>(start + static_cast<Sum>(i) * delta);
   });
 }
 

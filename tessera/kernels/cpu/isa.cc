@@ -26,7 +26,8 @@ Isa detect() {
   if ((state & 0x6) != 0x6) return Isa::kGeneric;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & (1u << 5))) return Isa::kGeneric;
   constexpr uint32_t kF = 1u << 16, kDq = 1u << 17, kBw = 1u << 30, kVl = 1u << 31;
-  const bool avx512 = (b & (kF | kDq | kBw | kVl)) == (kF | kDq | kBw | kVl) && (state & 0xe6) == 0xe6;
+  const bool avx512 =
+      (b & (kF | kDq | kBw | kVl)) == (kF | kDq | kBw | kVl) && (state & 0xe6) == 0xe6;
   return avx512 ? Isa::kAvx512 : Isa::kAvx2;
 }
 

@@ -7,14 +7,19 @@
 
 namespace tessera::kernels::cpu {
 
-enum class Isa { kGeneric, kAvx2, kAvx512 };  // generic: baseline x86-64; avx2: with FMA; avx512: F, BW, DQ, VL
+enum class Isa {
+  kGeneric,
+  kAvx2,
+  kAvx512
+};  // generic: baseline x86-64; avx2: with FMA; avx512: F, BW, DQ, VL
 
 std::string_view name_of(Isa isa);  // "generic", "avx2", "avx512"
 std::optional<Isa> isa_from_name(std::string_view name);
 
 // What processor and operating system support, slowest first.
 std::vector<Isa> available_isas();
-// The fastest available one, no faster than the environment variable TESSERA_ISA names (other values are ignored).
+// The fastest available one, no faster than the environment variable TESSERA_ISA names (other
+// values are ignored).
 Isa best_isa();
 
 }  // namespace tessera::kernels::cpu

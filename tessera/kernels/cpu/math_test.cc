@@ -1,4 +1,5 @@
-// The bounds that isa/math.h states, in units in the last place of f32, over floats spread evenly over their bit patterns.
+// The bounds that isa/math.h states, in units in the last place of f32, over floats spread evenly
+// over their bit patterns.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -28,7 +29,8 @@ TEST(Math, KeepsItsBounds) {
                           {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, 3.5}};
   constexpr uint32_t kStep = 12289;
   std::vector<float> inputs;
-  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += kStep) inputs.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += kStep)
+    inputs.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   for (float x = -105; x < 105; x += 0.0009765625f * 1.7f) inputs.push_back(x);
   Tensor x = *Tensor::make(DType::kF32, {std::ssize(inputs)});
   for (size_t i = 0; i < inputs.size(); ++i) x.mutable_as<float>()[i] = inputs[i];

@@ -1,4 +1,5 @@
-// Operators that move elements, as strided copies and pads: rows cpu.copy, cpu.pad, cpu.store; and cpu.convert.
+// Operators that move elements, as strided copies and pads: rows cpu.copy, cpu.pad, cpu.store; and
+// cpu.convert.
 #include <algorithm>
 
 #include "tessera/base/float.h"
@@ -36,7 +37,9 @@ std::optional<CopyArgs> copy_args(const Walk& w, int bytes) {
   // Axes in the order of falling out strides: outputs are written in order.
   std::vector<size_t> order(dims.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::abs(strides[1][a]) > std::abs(strides[1][b]); });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::abs(strides[1][a]) > std::abs(strides[1][b]);
+  });
   CopyArgs args{};
   args.rank = static_cast<int32_t>(dims.size());
   args.bytes = bytes;
@@ -100,11 +103,17 @@ Result<std::vector<LaunchSpec>> prepare_copy(const Problem& p, WalksFn walks_of)
 }
 
 template <WalksFn kWalks>
-Claim probe_walks(const Problem& p) { return probe_copy(p, kWalks); }
+Claim probe_walks(const Problem& p) {
+  return probe_copy(p, kWalks);
+}
 template <WalksFn kWalks>
-Result<std::vector<LaunchSpec>> prepare_walks(const Problem& p, const Claim&) { return prepare_copy(p, kWalks); }
+Result<std::vector<LaunchSpec>> prepare_walks(const Problem& p, const Claim&) {
+  return prepare_copy(p, kWalks);
+}
 template <WalksFn kWalks>
-constexpr Row copying(std::string_view name) { return {name, "cpu.copy", row_major<probe_walks<kWalks>>, prepare_walks<kWalks>}; }
+constexpr Row copying(std::string_view name) {
+  return {name, "cpu.copy", row_major<probe_walks<kWalks>>, prepare_walks<kWalks>};
+}
 
 Walk whole(const Problem& p) {
   const Dims& y = p.out[0].dims;
@@ -113,7 +122,9 @@ Walk whole(const Problem& p) {
 
 // identity, reshape, squeeze, unsqueeze: the same elements in the same order
 Result<Walks> same_order(const Problem& p) {
-  if (p.in[0].count() != p.out[0].count()) return error(Code::kInvalidArgument, "{} elements become {}", p.in[0].count(), p.out[0].count());
+  if (p.in[0].count() != p.out[0].count())
+    return error(Code::kInvalidArgument, "{} elements become {}", p.in[0].count(),
+                 p.out[0].count());
   Walk w = whole(p);
   w.in = w.out;
   return Walks{w};
@@ -148,16 +159,22 @@ Result<Walks> tile(const Problem& p) {
 Result<Walks> slice(const Problem& p) {
   for (size_t i = 1; i < p.in.size(); ++i)
     if (p.has(i) && !p.in[i].values && i != 2)
-      return error(Code::kInvalidArgument, "{} unknown", i == 1 ? "starts" : i == 3 ? "axes" : "steps");
+      return error(Code::kInvalidArgument, "{} unknown",
+                   i == 1   ? "starts"
+                   : i == 3 ? "axes"
+                            : "steps");
   const Dims& x = p.in[0].dims;
   Walk w = whole(p);
   w.in = op::strides_of(x);
   const op::Ints& starts = *p.in[1].values;
   for (size_t i = 0; i < starts.size(); ++i) {
-    TRY_ASSIGN(const int axis, op::normalize_axis(p.has(3) ? (*p.in[3].values)[i] : static_cast<int64_t>(i), p.in[0].rank()));
+    TRY_ASSIGN(const int axis,
+               op::normalize_axis(p.has(3) ? (*p.in[3].values)[i] : static_cast<int64_t>(i),
+                                  p.in[0].rank()));
     const auto a = static_cast<size_t>(axis);
     const int64_t step = p.has(4) ? (*p.in[4].values)[i] : 1, n = x[a];
-    const int64_t start = std::clamp<int64_t>(starts[i] < 0 ? starts[i] + n : starts[i], 0, std::max<int64_t>(0, step > 0 ? n : n - 1));
+    const int64_t start = std::clamp<int64_t>(starts[i] < 0 ? starts[i] + n : starts[i], 0,
+                                              std::max<int64_t>(0, step > 0 ? n : n - 1));
     w.in_offset += w.in[a] * start;
     w.in[a] *= std::clamp(step, -n - 1, n + 1);
   }
@@ -184,26 +201,37 @@ struct PadName {
   std::string_view name;
   PadMode mode;
 };
-constexpr PadName kPadNames[] = {{"constant", PadMode::kConstant}, {"reflect", PadMode::kReflect}, {"edge", PadMode::kEdge}, {"wrap", PadMode::kWrap}};
+constexpr PadName kPadNames[] = {{"constant", PadMode::kConstant},
+                                 {"reflect", PadMode::kReflect},
+                                 {"edge", PadMode::kEdge},
+                                 {"wrap", PadMode::kWrap}};
 
 Result<PadArgs> pad_args(const Problem& p) {
   const std::string name = p.attrs.s("mode", "constant");
-  const auto mode = std::find_if(std::begin(kPadNames), std::end(kPadNames), [&](const PadName& m) { return m.name == name; });
+  const auto mode = std::find_if(std::begin(kPadNames), std::end(kPadNames),
+                                 [&](const PadName& m) { return m.name == name; });
   if (mode == std::end(kPadNames)) return error(Code::kInvalidArgument, "unknown mode '{}'", name);
   if (!p.in[1].values) return error(Code::kInvalidArgument, "pads unknown");
   if (p.has(3) && !p.in[3].values) return error(Code::kInvalidArgument, "axes unknown");
-  if (bits_of(p.in[0].dtype) < 8) return error(Code::kInvalidArgument, "input 0 is {}, need elements of whole bytes", name_of(p.in[0].dtype));
+  if (bits_of(p.in[0].dtype) < 8)
+    return error(Code::kInvalidArgument, "input 0 is {}, need elements of whole bytes",
+                 name_of(p.in[0].dtype));
   if (p.has(2) && (p.in[2].count() != 1 || p.in[2].dtype != p.in[0].dtype))
-    return error(Code::kInvalidArgument, "the value is {} {}, need one {}", p.in[2].count(), name_of(p.in[2].dtype), name_of(p.in[0].dtype));
+    return error(Code::kInvalidArgument, "the value is {} {}, need one {}", p.in[2].count(),
+                 name_of(p.in[2].dtype), name_of(p.in[0].dtype));
   Dims x = p.in[0].dims, y = p.out[0].dims, begin(x.size(), 0);
   const op::Ints& pads = *p.in[1].values;
   for (size_t i = 0; i < pads.size() / 2; ++i) {
-    TRY_ASSIGN(const int axis, op::normalize_axis(p.has(3) ? (*p.in[3].values)[i] : static_cast<int64_t>(i), p.in[0].rank()));
+    TRY_ASSIGN(const int axis,
+               op::normalize_axis(p.has(3) ? (*p.in[3].values)[i] : static_cast<int64_t>(i),
+                                  p.in[0].rank()));
     begin[static_cast<size_t>(axis)] += pads[i];
   }
-  if (mode->mode != PadMode::kConstant && p.in[0].count() == 0) return error(Code::kInvalidArgument, "nothing to pad with");
+  if (mode->mode != PadMode::kConstant && p.in[0].count() == 0)
+    return error(Code::kInvalidArgument, "nothing to pad with");
   // Trailing axes that are not padded join the one before.
-  while (mode->mode == PadMode::kConstant && x.size() > 1 && x.back() == y.back() && begin.back() == 0) {
+  while (mode->mode == PadMode::kConstant && x.size() > 1 && x.back() == y.back() &&
+         begin.back() == 0) {
     const int64_t n = x.back();
     for (Dims* d : {&x, &y, &begin}) {
       d->pop_back();
@@ -211,7 +239,8 @@ Result<PadArgs> pad_args(const Problem& p) {
     }
   }
   if (x.empty()) x = y = {1}, begin = {0};
-  if (x.size() > kMoveRank) return error(Code::kInvalidArgument, "{} axes, need at most {}", x.size(), kMoveRank);
+  if (x.size() > kMoveRank)
+    return error(Code::kInvalidArgument, "{} axes, need at most {}", x.size(), kMoveRank);
   PadArgs args{};
   args.rank = static_cast<int32_t>(x.size());
   args.bytes = bits_of(p.in[0].dtype) / 8;
@@ -276,14 +305,20 @@ struct RoundName {
   std::string_view name;
   Rounding rounding;
 };
-constexpr RoundName kRoundNames[] = {{"even", Rounding::kNearestEven}, {"away", Rounding::kNearestAway}, {"zero", Rounding::kTowardZero},
-                                     {"up", Rounding::kUp}, {"down", Rounding::kDown}};
+constexpr RoundName kRoundNames[] = {{"even", Rounding::kNearestEven},
+                                     {"away", Rounding::kNearestAway},
+                                     {"zero", Rounding::kTowardZero},
+                                     {"up", Rounding::kUp},
+                                     {"down", Rounding::kDown}};
 
 Claim probe_convert(const Problem& p) {
   Reason why;
   const std::string round = p.attrs.s("round", "even");
-  why.need(std::any_of(std::begin(kRoundNames), std::end(kRoundNames), [&](const RoundName& r) { return r.name == round; }), "unknown rounding '{}'", round);
-  return why.fine() ? claim(4 * static_cast<double>(p.in[0].count()), bytes_of(p), 0.05) : why.refusal();
+  why.need(std::any_of(std::begin(kRoundNames), std::end(kRoundNames),
+                       [&](const RoundName& r) { return r.name == round; }),
+           "unknown rounding '{}'", round);
+  return why.fine() ? claim(4 * static_cast<double>(p.in[0].count()), bytes_of(p), 0.05)
+                    : why.refusal();
 }
 
 Result<std::vector<LaunchSpec>> prepare_convert(const Problem& p, const Claim&) {
@@ -296,7 +331,9 @@ Result<std::vector<LaunchSpec>> prepare_convert(const Problem& p, const Claim&) 
   args.from = static_cast<int32_t>(p.in[0].dtype);
   args.to = static_cast<int32_t>(to);
   args.rounding = static_cast<int32_t>(
-      std::find_if(std::begin(kRoundNames), std::end(kRoundNames), [&](const RoundName& r) { return r.name == round; })->rounding);
+      std::find_if(std::begin(kRoundNames), std::end(kRoundNames), [&](const RoundName& r) {
+        return r.name == round;
+      })->rounding);
   args.saturate = is_float(to) && bits_of(to) == 8 && p.attrs.i("saturate", 1) != 0;
   LaunchSpec launch;
   launch.entry = "cpu.convert";
@@ -322,7 +359,8 @@ constexpr Row kRows[] = {
     {"convert", "cpu.convert", row_major<probe_convert>, prepare_convert},
 };
 
-constexpr Entry kEntries[] = {{"cpu.copy", copy}, {"cpu.pad", pad}, {"cpu.store", store}, {"cpu.convert", convert}};
+constexpr Entry kEntries[] = {
+    {"cpu.copy", copy}, {"cpu.pad", pad}, {"cpu.store", store}, {"cpu.convert", convert}};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Constant blocks of the entries that move elements. Sizes and strides are in elements of `bytes` bytes: 1, 2, 4, 8 or 16.
+// Constant blocks of the entries that move elements. Sizes and strides are in elements of `bytes`
+// bytes: 1, 2, 4, 8 or 16.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +8,10 @@ namespace tessera::kernels::cpu {
 
 inline constexpr int kMoveRank = 8;
 
-// y[at . out_strides] = x[at . in_strides] for all indices of dims. Ranges: x, y. The last axis is the one with the least
-// out stride; `across` is the axis with the least in stride, if that is another one and both are walked in tiles, else -1.
-// Work item = `chunk` units; a unit is a piece of a row (the last axis) or kStripe of the last axis by kAcross of `across`.
+// y[at . out_strides] = x[at . in_strides] for all indices of dims. Ranges: x, y. The last axis is
+// the one with the least out stride; `across` is the axis with the least in stride, if that is
+// another one and both are walked in tiles, else -1. Work item = `chunk` units; a unit is a piece
+// of a row (the last axis) or kStripe of the last axis by kAcross of `across`.
 inline constexpr int64_t kRowPiece = 65536;  // bytes
 inline constexpr int64_t kStripe = 64, kAcross = 512;
 struct CopyArgs {

@@ -18,11 +18,16 @@ struct Wide {
 template <class Fn>
 void by_size(int32_t bytes, Fn fn) {
   switch (bytes) {
-    case 1: return fn(uint8_t());
-    case 2: return fn(uint16_t());
-    case 4: return fn(uint32_t());
-    case 8: return fn(uint64_t());
-    default: return fn(Wide());
+    case 1:
+      return fn(uint8_t());
+    case 2:
+      return fn(uint16_t());
+    case 4:
+      return fn(uint32_t());
+    case 8:
+      return fn(uint64_t());
+    default:
+      return fn(Wide());
   }
 }
 
@@ -32,8 +37,10 @@ typedef uint32_t Quad __attribute__((vector_size(16), aligned(4), may_alias));
 void transpose_quad(const uint32_t* x, int64_t in, uint32_t* y, int64_t out) {
   Quad q[4];
   for (int j = 0; j < 4; ++j) q[j] = *reinterpret_cast<const Quad*>(x + j * in);
-  const Quad a = __builtin_shufflevector(q[0], q[1], 0, 4, 1, 5), b = __builtin_shufflevector(q[0], q[1], 2, 6, 3, 7);
-  const Quad c = __builtin_shufflevector(q[2], q[3], 0, 4, 1, 5), d = __builtin_shufflevector(q[2], q[3], 2, 6, 3, 7);
+  const Quad a = __builtin_shufflevector(q[0], q[1], 0, 4, 1, 5),
+             b = __builtin_shufflevector(q[0], q[1], 2, 6, 3, 7);
+  const Quad c = __builtin_shufflevector(q[2], q[3], 0, 4, 1, 5),
+             d = __builtin_shufflevector(q[2], q[3], 2, 6, 3, 7);
   *reinterpret_cast<Quad*>(y) = __builtin_shufflevector(a, c, 0, 1, 4, 5);
   *reinterpret_cast<Quad*>(y + out) = __builtin_shufflevector(a, c, 2, 3, 6, 7);
   *reinterpret_cast<Quad*>(y + 2 * out) = __builtin_shufflevector(b, d, 0, 1, 4, 5);
@@ -92,7 +99,8 @@ template <class T>
 void copy_units(const CopyArgs& a, const T* x, T* y, int64_t first, int64_t last) {
   const int inner = a.rank - 1;
   const int64_t length = a.dims[inner], in = a.in_strides[inner], out = a.out_strides[inner];
-  const int64_t piece = a.across >= 0 ? kStripe : std::max<int64_t>(1, kRowPiece / static_cast<int64_t>(sizeof(T)));
+  const int64_t piece =
+      a.across >= 0 ? kStripe : std::max<int64_t>(1, kRowPiece / static_cast<int64_t>(sizeof(T)));
   const int64_t pieces = (length + piece - 1) / piece;
   const int64_t blocks = a.across >= 0 ? (a.dims[a.across] + kAcross - 1) / kAcross : 1;
   for (int64_t u = first; u < last; ++u) {
@@ -105,13 +113,15 @@ void copy_units(const CopyArgs& a, const T* x, T* y, int64_t first, int64_t last
       continue;
     }
     const int64_t across_in = a.in_strides[a.across], across_out = a.out_strides[a.across];
-    const int64_t top = u / pieces % blocks * kAcross, rows = std::min(a.dims[a.across], top + kAcross);
+    const int64_t top = u / pieces % blocks * kAcross,
+                  rows = std::min(a.dims[a.across], top + kAcross);
     for (int64_t i = top; i < rows; i += kStripe) {
       const int64_t height = std::min(kStripe, rows - i);
       if (across_in == 1 && out == 1) {
         transpose_tile(from + i, in, to + i * across_out, across_out, height, count);
       } else {
-        for (int64_t k = i; k < i + height; ++k) copy_run(from + k * across_in, in, to + k * across_out, out, count);
+        for (int64_t k = i; k < i + height; ++k)
+          copy_run(from + k * across_in, in, to + k * across_out, out, count);
       }
     }
   }
@@ -126,10 +136,14 @@ int64_t mirrored(int64_t i, int64_t n) {
 // Source of index i of an axis of n elements; -1: the padding value.
 int64_t source_of(PadMode mode, int64_t i, int64_t n) {
   switch (mode) {
-    case PadMode::kConstant: return i >= 0 && i < n ? i : -1;
-    case PadMode::kReflect: return mirrored(i, n);
-    case PadMode::kEdge: return std::clamp<int64_t>(i, 0, n - 1);
-    case PadMode::kWrap: return ((i % n) + n) % n;
+    case PadMode::kConstant:
+      return i >= 0 && i < n ? i : -1;
+    case PadMode::kReflect:
+      return mirrored(i, n);
+    case PadMode::kEdge:
+      return std::clamp<int64_t>(i, 0, n - 1);
+    case PadMode::kWrap:
+      return ((i % n) + n) % n;
   }
   return -1;
 }
@@ -174,7 +188,8 @@ void copy(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const auto& a = *static_cast<const CopyArgs*>(launch->constants);
   by_size(a.bytes, [&](auto tag) {
     using T = decltype(tag);
-    copy_units(a, static_cast<const T*>(launch->ranges[0].data), static_cast<T*>(launch->ranges[1].data), int64_t{first} * a.chunk,
+    copy_units(a, static_cast<const T*>(launch->ranges[0].data),
+               static_cast<T*>(launch->ranges[1].data), int64_t{first} * a.chunk,
                std::min(a.units, (int64_t{first} + count) * a.chunk));
   });
 }
@@ -183,8 +198,10 @@ void pad(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const auto& a = *static_cast<const PadArgs*>(launch->constants);
   by_size(a.bytes, [&](auto tag) {
     using T = decltype(tag);
-    pad_rows(a, static_cast<const T*>(launch->ranges[0].data), a.has_value ? static_cast<const T*>(launch->ranges[1].data) : nullptr,
-             static_cast<T*>(launch->ranges[1 + a.has_value].data), int64_t{first} * a.chunk, std::min(a.rows, (int64_t{first} + count) * a.chunk));
+    pad_rows(a, static_cast<const T*>(launch->ranges[0].data),
+             a.has_value ? static_cast<const T*>(launch->ranges[1].data) : nullptr,
+             static_cast<T*>(launch->ranges[1 + a.has_value].data), int64_t{first} * a.chunk,
+             std::min(a.rows, (int64_t{first} + count) * a.chunk));
   });
 }
 
@@ -195,9 +212,11 @@ void store(const tessera_launch* launch, uint32_t, uint32_t) {
 
 void convert(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const auto& a = *static_cast<const ConvertArgs*>(launch->constants);
-  const int64_t begin = int64_t{first} * kConvertChunk, end = std::min(a.count, (int64_t{first} + count) * kConvertChunk);
+  const int64_t begin = int64_t{first} * kConvertChunk,
+                end = std::min(a.count, (int64_t{first} + count) * kConvertChunk);
   const auto from = static_cast<DType>(a.from), to = static_cast<DType>(a.to);
-  const auto* source = static_cast<const std::byte*>(launch->ranges[0].data) + begin * bits_of(from) / 8;
+  const auto* source =
+      static_cast<const std::byte*>(launch->ranges[0].data) + begin * bits_of(from) / 8;
   auto* target = static_cast<std::byte*>(launch->ranges[1].data) + begin * bits_of(to) / 8;
   const FloatCast cast{static_cast<Rounding>(a.rounding), a.saturate != 0};
   if (cast.rounding == Rounding::kNearestEven && !cast.saturate)

@@ -1,4 +1,5 @@
-// Softmax and normalisations in f32 and f64: rows cpu.softmax, cpu.row_norm, cpu.batch_norm, cpu.lrn.
+// Softmax and normalisations in f32 and f64: rows cpu.softmax, cpu.row_norm, cpu.batch_norm,
+// cpu.lrn.
 #include <algorithm>
 
 #include "tessera/kernels/cpu/claims.h"
@@ -28,7 +29,8 @@ int64_t product(const Dims& d, size_t first, size_t last) {
 }
 
 template <class Args>
-std::vector<LaunchSpec> one_launch(const Problem& p, std::string_view entry, uint32_t grid, const Args& args) {
+std::vector<LaunchSpec> one_launch(const Problem& p, std::string_view entry, uint32_t grid,
+                                   const Args& args) {
   std::vector<LaunchSpec> launches;
   if (p.out[0].count() == 0) return launches;
   LaunchSpec launch;
@@ -40,7 +42,9 @@ std::vector<LaunchSpec> one_launch(const Problem& p, std::string_view entry, uin
   return launches;
 }
 
-int64_t chunk_of(int64_t length) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(length, 1)); }
+int64_t chunk_of(int64_t length) {
+  return std::max<int64_t>(1, 16384 / std::max<int64_t>(length, 1));
+}
 double elements(const Problem& p) { return static_cast<double>(p.in[0].count()); }
 
 // ---- softmax, log_softmax
@@ -48,7 +52,9 @@ double elements(const Problem& p) { return static_cast<double>(p.in[0].count());
 Claim probe_softmax(const Problem& p) {
   Reason why;
   same_float(p, why);
-  if (why.fine()) why.need(op::normalize_axis(p.attrs.i("axis", -1), p.in[0].rank()).has_value(), "axis {} is outside rank {}", p.attrs.i("axis", -1), p.in[0].rank());
+  if (why.fine())
+    why.need(op::normalize_axis(p.attrs.i("axis", -1), p.in[0].rank()).has_value(),
+             "axis {} is outside rank {}", p.attrs.i("axis", -1), p.in[0].rank());
   if (!why.fine()) return why.refusal();
   return claim(25 * elements(p), bytes_of(p), 0.3, NumericClass::kApproximate);
 }
@@ -65,7 +71,9 @@ Result<std::vector<LaunchSpec>> prepare_softmax(const Problem& p, const Claim&) 
   args.log = p.op->name == "log_softmax";
   args.wide = wide(p);
   const int64_t runs = ceil_div(args.inner, kSoftmaxCols);
-  return one_launch(p, "cpu.softmax", args.inner == 1 ? items(args.outer, args.chunk) : items(args.outer * runs, 1), args);
+  return one_launch(p, "cpu.softmax",
+                    args.inner == 1 ? items(args.outer, args.chunk) : items(args.outer * runs, 1),
+                    args);
 }
 
 // ---- layer_norm, rms_norm, group_norm, instance_norm
@@ -76,7 +84,9 @@ void along_row(const Problem& p, size_t axis, size_t i, Reason& why) {
   const Dims tail(p.in[0].dims.begin() + static_cast<int64_t>(axis), p.in[0].dims.end());
   const Dims& d = p.in[i].dims;
   const size_t lead = d.size() > tail.size() ? d.size() - tail.size() : 0;
-  const bool same = d.size() >= tail.size() && std::all_of(d.begin(), d.begin() + static_cast<int64_t>(lead), [](int64_t n) { return n == 1; }) &&
+  const bool same = d.size() >= tail.size() &&
+                    std::all_of(d.begin(), d.begin() + static_cast<int64_t>(lead),
+                                [](int64_t n) { return n == 1; }) &&
                     std::equal(tail.begin(), tail.end(), d.begin() + static_cast<int64_t>(lead));
   why.need(same, "input {} is {}, need {}", i, op::to_string(d), op::to_string(tail));
 }
@@ -84,7 +94,8 @@ void along_row(const Problem& p, size_t axis, size_t i, Reason& why) {
 void per_channel(const Problem& p, Reason& why) {
   why.need(p.in[0].rank() >= 2, "rank {}, need 2 or more", p.in[0].rank());
   for (size_t i = 1; why.fine() && i < p.in.size(); ++i)
-    why.need(p.in[i].present && p.in[i].dims == Dims{p.in[0].dims[1]}, "input {} is not one number for each of {} channels", i, p.in[0].dims[1]);
+    why.need(p.in[i].present && p.in[i].dims == Dims{p.in[0].dims[1]},
+             "input {} is not one number for each of {} channels", i, p.in[0].dims[1]);
 }
 
 RowNormArgs row_norm_args(const Problem& p) {
@@ -106,7 +117,8 @@ RowNormArgs row_norm_args(const Problem& p) {
     args.rows = x[0] * groups;
     args.length = args.channels * args.inner;
   } else {
-    const auto axis = static_cast<size_t>(op::normalize_axis(p.attrs.i("axis", -1), p.in[0].rank()).value_or(0));
+    const auto axis =
+        static_cast<size_t>(op::normalize_axis(p.attrs.i("axis", -1), p.in[0].rank()).value_or(0));
     args.rows = product(x, 0, axis);
     args.length = product(x, axis, x.size());
   }
@@ -123,10 +135,12 @@ Claim probe_row_norm(const Problem& p) {
   } else {
     const auto axis = op::normalize_axis(p.attrs.i("axis", -1), p.in[0].rank());
     why.need(axis.has_value(), "axis {} is outside rank {}", p.attrs.i("axis", -1), p.in[0].rank());
-    for (size_t i = 1; axis && i < p.in.size(); ++i) along_row(p, static_cast<size_t>(*axis), i, why);
+    for (size_t i = 1; axis && i < p.in.size(); ++i)
+      along_row(p, static_cast<size_t>(*axis), i, why);
   }
   const DType stash = p.attrs.dtype("stash", DType::kF32);
-  why.need(stash == DType::kF32 || stash == p.in[0].dtype, "statistics in {}, need {}", name_of(stash), name_of(p.in[0].dtype));
+  why.need(stash == DType::kF32 || stash == p.in[0].dtype, "statistics in {}, need {}",
+           name_of(stash), name_of(p.in[0].dtype));
   if (!why.fine()) return why.refusal();
   return claim(8 * elements(p), bytes_of(p), 0.3, NumericClass::kReassociated);
 }
@@ -164,9 +178,12 @@ Claim probe_lrn(const Problem& p) {
   Reason why;
   why.input_is(p, 0, DType::kF32) && why.output_is(p, 0, DType::kF32);
   why.need(p.in[0].rank() >= 2, "rank {}, need 2 or more", p.in[0].rank());
-  why.need(p.attrs.f("bias", 1) > 0 && p.attrs.f("alpha", 1e-4) >= 0, "bias {} and alpha {}, need a positive base", p.attrs.f("bias", 1), p.attrs.f("alpha", 1e-4));
+  why.need(p.attrs.f("bias", 1) > 0 && p.attrs.f("alpha", 1e-4) >= 0,
+           "bias {} and alpha {}, need a positive base", p.attrs.f("bias", 1),
+           p.attrs.f("alpha", 1e-4));
   if (!why.fine()) return why.refusal();
-  return claim((30 + 2 * static_cast<double>(p.attrs.i("size"))) * elements(p), bytes_of(p), 0.3, NumericClass::kApproximate);
+  return claim((30 + 2 * static_cast<double>(p.attrs.i("size"))) * elements(p), bytes_of(p), 0.3,
+               NumericClass::kApproximate);
 }
 
 Result<std::vector<LaunchSpec>> prepare_lrn(const Problem& p, const Claim&) {

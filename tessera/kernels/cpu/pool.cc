@@ -11,11 +11,16 @@ namespace {
 
 std::optional<PoolType> type_of(DType d) {
   switch (d) {
-    case DType::kF32: return PoolType::kF32;
-    case DType::kF64: return PoolType::kF64;
-    case DType::kI8: return PoolType::kI8;
-    case DType::kU8: return PoolType::kU8;
-    default: return std::nullopt;
+    case DType::kF32:
+      return PoolType::kF32;
+    case DType::kF64:
+      return PoolType::kF64;
+    case DType::kI8:
+      return PoolType::kI8;
+    case DType::kU8:
+      return PoolType::kU8;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -64,7 +69,8 @@ Claim probe(const Problem& p) {
     why.need(filled.has_value(), "{}", filled ? "" : filled.error().message);
   }
   if (!why.fine()) return why.refusal();
-  const double taps = static_cast<double>(op::element_count(Dims(p.attrs.ints("kernel"))).value_or(1));
+  const double taps =
+      static_cast<double>(op::element_count(Dims(p.attrs.ints("kernel"))).value_or(1));
   const bool indexed = p.out.size() > 1 && p.out[1].present;
   return claim(taps * static_cast<double>(p.out[0].count()), bytes_of(p), indexed ? 0.01 : 0.1,
                p.op->name == "max_pool" ? NumericClass::kExact : NumericClass::kReassociated);

@@ -8,7 +8,8 @@ namespace tessera::kernels::cpu {
 enum class PoolKind : int32_t { kMax, kAverage };
 enum class PoolType : int32_t { kF32, kF64, kI8, kU8 };
 
-// Three spatial axes, leading ones of size 1. Ranges: x, y, places of the maxima (if any). Work item = `chunk` planes.
+// Three spatial axes, leading ones of size 1. Ranges: x, y, places of the maxima (if any). Work
+// item = `chunk` planes.
 struct PoolArgs {
   int64_t planes, chunk;
   int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];

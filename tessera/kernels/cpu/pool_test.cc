@@ -15,23 +15,35 @@ Case random_pool(std::mt19937_64& random, const char* name, DType dtype) {
     strides.push_back(size_between(random, 1, 3));
     begin.push_back(size_between(random, 0, kernel.back() - 1));
     end.push_back(size_between(random, 0, kernel.back() - 1));
-    x.push_back(std::max((kernel.back() - 1) * dilations.back() + 1, size_between(random, 1, axes == 1 ? 600 : axes == 2 ? 40 : 9)));
+    x.push_back(
+        std::max((kernel.back() - 1) * dilations.back() + 1, size_between(random, 1,
+                                                                          axes == 1   ? 600
+                                                                          : axes == 2 ? 40
+                                                                                      : 9)));
   }
-  Case c{.op = name, .attrs = {{"kernel", kernel}, {"strides", strides}, {"dilations", dilations}, {"ceil_mode", static_cast<int64_t>(random() % 2)}}};
+  Case c{.op = name,
+         .attrs = {{"kernel", kernel},
+                   {"strides", strides},
+                   {"dilations", dilations},
+                   {"ceil_mode", static_cast<int64_t>(random() % 2)}}};
   if (random() % 4 == 0)
     c.attrs.set("auto_pad", std::string("same_upper"));
   else {
     c.attrs.set("pads_begin", begin);
     c.attrs.set("pads_end", end);
   }
-  c.in = {random_tensor(dtype, x, random, {.special = name == std::string_view("max_pool") && random() % 2 == 0, .wide = true})};
+  c.in = {random_tensor(
+      dtype, x, random,
+      {.special = name == std::string_view("max_pool") && random() % 2 == 0, .wide = true})};
   return c;
 }
 
 TEST(Pool, Max) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 200; ++i) {
-    Case c = random_pool(random, "max_pool", pick(random, {DType::kF32, DType::kF32, DType::kF64, DType::kI8, DType::kU8}));
+    Case c =
+        random_pool(random, "max_pool",
+                    pick(random, {DType::kF32, DType::kF32, DType::kF64, DType::kI8, DType::kU8}));
     c.outputs = 1 + static_cast<int>(random() % 2);
     c.attrs.set("column_major", static_cast<int64_t>(random() % 2));
     EXPECT_EQ(check(c, random), 1);

@@ -20,24 +20,28 @@ struct Name {
   ReduceKind kind;
   bool floats;
 };
-constexpr Name kKinds[] = {{"sum", ReduceKind::kSum, true}, {"prod", ReduceKind::kProd, true}, {"max", ReduceKind::kMax, true},
-                           {"min", ReduceKind::kMin, true}, {"and", ReduceKind::kAnd, false},  {"or", ReduceKind::kOr, false}};
+constexpr Name kKinds[] = {{"sum", ReduceKind::kSum, true},  {"prod", ReduceKind::kProd, true},
+                           {"max", ReduceKind::kMax, true},  {"min", ReduceKind::kMin, true},
+                           {"and", ReduceKind::kAnd, false}, {"or", ReduceKind::kOr, false}};
 
 // Products leave the range of f32 long before their end does.
 Compute compute_of(DType d, ReduceKind kind) {
-  if (is_float(d)) return d == DType::kF64 || kind == ReduceKind::kProd ? Compute::kF64 : Compute::kF32;
+  if (is_float(d))
+    return d == DType::kF64 || kind == ReduceKind::kProd ? Compute::kF64 : Compute::kF32;
   return is_unsigned_int(d) ? Compute::kU64 : Compute::kI64;
 }
 
 int32_t stored(DType d, Compute c) {
-  const bool same = (c == Compute::kF32 && d == DType::kF32) || (c == Compute::kF64 && d == DType::kF64) ||
-                    (c == Compute::kI64 && d == DType::kI64) || (c == Compute::kU64 && d == DType::kU64);
+  const bool same =
+      (c == Compute::kF32 && d == DType::kF32) || (c == Compute::kF64 && d == DType::kF64) ||
+      (c == Compute::kI64 && d == DType::kI64) || (c == Compute::kU64 && d == DType::kU64);
   return same ? -1 : static_cast<int32_t>(d);
 }
 
 // The lowest and highest of narrow integers, where nothing is reduced, are not those of 64 bits.
 bool empty_extreme(const Problem& p, ReduceKind kind) {
-  return (kind == ReduceKind::kMax || kind == ReduceKind::kMin) && !is_float(p.in[0].dtype) && bits_of(p.in[0].dtype) < 64 && p.in[0].count() == 0;
+  return (kind == ReduceKind::kMax || kind == ReduceKind::kMin) && !is_float(p.in[0].dtype) &&
+         bits_of(p.in[0].dtype) < 64 && p.in[0].count() == 0;
 }
 
 bool fill(const Problem& p, const Plan& plan, ReduceArgs& args) {
@@ -76,12 +80,14 @@ bool fill(const Problem& p, const Plan& plan, ReduceArgs& args) {
 Claim answer(const Problem& p, const Plan& plan, bool floats_defined) {
   Reason why;
   const DType d = p.in[0].dtype;
-  why.need(bits_of(d) >= 8 && !is_complex(d), "input 0 is {}, need real numbers of whole bytes", name_of(d));
+  why.need(bits_of(d) >= 8 && !is_complex(d), "input 0 is {}, need real numbers of whole bytes",
+           name_of(d));
   why.need(!is_float(d) || floats_defined, "input 0 is {}, need integers or bool", name_of(d));
   why.need(d == p.out[0].dtype, "types {} and {} differ", name_of(d), name_of(p.out[0].dtype));
   why.need(!empty_extreme(p, plan.kind), "nothing to take the extreme of");
   ReduceArgs args{};
-  if (why.fine()) why.need(fill(p, plan, args), "more than {} axes that do not merge", kMaxSpaceRank);
+  if (why.fine())
+    why.need(fill(p, plan, args), "more than {} axes that do not merge", kMaxSpaceRank);
   if (!why.fine()) return why.refusal();
   const bool sums = plan.kind == ReduceKind::kSum || plan.kind == ReduceKind::kProd;
   return claim(static_cast<double>(p.in[0].count()), bytes_of(p), 0.2,
@@ -107,11 +113,13 @@ Result<std::vector<LaunchSpec>> launch_of(const Problem& p, const Plan& plan) {
 Result<Plan> plan_of(const Problem& p) {
   Plan plan;
   const std::string name = p.attrs.s("kind");
-  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Name& k) { return k.name == name; });
+  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                 [&](const Name& k) { return k.name == name; });
   if (kind == std::end(kKinds)) return error(Code::kInvalidArgument, "unknown kind '{}'", name);
   plan.kind = kind->kind;
   if (p.has(1) && !p.in[1].values) return error(Code::kInvalidArgument, "axes are not known");
-  TRY_ASSIGN(plan.axes, op::normalize_axes(p.has(1) ? *p.in[1].values : op::Ints{}, p.in[0].rank()));
+  TRY_ASSIGN(plan.axes,
+             op::normalize_axes(p.has(1) ? *p.in[1].values : op::Ints{}, p.in[0].rank()));
   return plan;
 }
 
@@ -137,11 +145,14 @@ Plan global_plan(const Problem& p) {
 }
 
 Claim probe_global(const Problem& p) {
-  if (!is_float(p.in[0].dtype)) return Claim::refuse("", fmt::format("input 0 is {}, need floats", name_of(p.in[0].dtype)));
+  if (!is_float(p.in[0].dtype))
+    return Claim::refuse("", fmt::format("input 0 is {}, need floats", name_of(p.in[0].dtype)));
   return answer(p, global_plan(p), true);
 }
 
-Result<std::vector<LaunchSpec>> prepare_global(const Problem& p, const Claim&) { return launch_of(p, global_plan(p)); }
+Result<std::vector<LaunchSpec>> prepare_global(const Problem& p, const Claim&) {
+  return launch_of(p, global_plan(p));
+}
 
 constexpr Row kRows[] = {
     {"reduce", "cpu.reduce", row_major<probe_reduce>, prepare_reduce},

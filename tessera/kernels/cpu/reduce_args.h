@@ -7,8 +7,9 @@ namespace tessera::kernels::cpu {
 
 enum class ReduceKind : int32_t { kSum, kProd, kMax, kMin, kAnd, kOr };
 
-// y[kept] = scale * reduction of x[kept, reduced]. The kept axes and the reduced ones are each merged and in the order of
-// x. Ranges: x, y. Work item = `chunk` outputs; if the innermost axis of x is kept, of rows of kept_dims' last axis.
+// y[kept] = scale * reduction of x[kept, reduced]. The kept axes and the reduced ones are each
+// merged and in the order of x. Ranges: x, y. Work item = `chunk` outputs; if the innermost axis of
+// x is kept, of rows of kept_dims' last axis.
 struct ReduceArgs {
   ReduceKind kind;
   Compute compute;

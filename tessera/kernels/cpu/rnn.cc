@@ -9,7 +9,9 @@
 namespace tessera::kernels::cpu {
 namespace {
 
-constexpr std::string_view kActivations[] = {"affine", "elu", "hard_sigmoid", "leaky_relu", "relu", "scaled_tanh", "sigmoid", "softplus", "softsign", "tanh", "thresholded_relu"};
+constexpr std::string_view kActivations[] = {
+    "affine",   "elu",      "hard_sigmoid", "leaky_relu",      "relu", "scaled_tanh", "sigmoid",
+    "softplus", "softsign", "tanh",         "thresholded_relu"};
 
 std::optional<Activation> activation_of(std::string_view name) {
   const auto found = std::find(std::begin(kActivations), std::end(kActivations), name);
@@ -22,17 +24,22 @@ struct Kind {
   RnnKind kind;
   int gates, functions;
 };
-constexpr Kind kKinds[] = {{"rnn", RnnKind::kRnn, 1, 1}, {"gru", RnnKind::kGru, 3, 2}, {"lstm", RnnKind::kLstm, 4, 3}};
+constexpr Kind kKinds[] = {
+    {"rnn", RnnKind::kRnn, 1, 1}, {"gru", RnnKind::kGru, 3, 2}, {"lstm", RnnKind::kLstm, 4, 3}};
 const Kind& kind_of(const Problem& p) {
-  return *std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& k) { return k.op == p.op->name; });
+  return *std::find_if(std::begin(kKinds), std::end(kKinds),
+                       [&](const Kind& k) { return k.op == p.op->name; });
 }
 
-bool wanted(const Problem& p, size_t output) { return output < p.out.size() && p.out[output].present; }
+bool wanted(const Problem& p, size_t output) {
+  return output < p.out.size() && p.out[output].present;
+}
 
 Result<RnnArgs> args_of(const Problem& p) {
   const Kind& kind = kind_of(p);
   for (size_t i = 0; i < p.in.size(); ++i)
-    if (p.has(i) && i != 4 && p.in[i].dtype != DType::kF32) return error(Code::kInvalidArgument, "input {} is {}, need f32", i, name_of(p.in[i].dtype));
+    if (p.has(i) && i != 4 && p.in[i].dtype != DType::kF32)
+      return error(Code::kInvalidArgument, "input {} is {}, need f32", i, name_of(p.in[i].dtype));
   if (p.has(4) && p.in[4].dtype != DType::kI32 && p.in[4].dtype != DType::kI64)
     return error(Code::kInvalidArgument, "lengths are {}, need i32 or i64", name_of(p.in[4].dtype));
   RnnArgs args{};
@@ -50,12 +57,15 @@ Result<RnnArgs> args_of(const Problem& p) {
   const op::Strings names = p.attrs.strings("activations");
   const op::Floats alpha = p.attrs.floats("alpha"), beta = p.attrs.floats("beta");
   const auto functions = static_cast<size_t>(kind.functions * args.directions);
-  if (args.directions > 2 || names.size() != functions || alpha.size() != functions || beta.size() != functions)
-    return error(Code::kInvalidArgument, "{} activations for {} directions", names.size(), args.directions);
+  if (args.directions > 2 || names.size() != functions || alpha.size() != functions ||
+      beta.size() != functions)
+    return error(Code::kInvalidArgument, "{} activations for {} directions", names.size(),
+                 args.directions);
   for (size_t i = 0; i < names.size(); ++i) {
     const auto f = activation_of(names[i]);
     if (!f) return error(Code::kInvalidArgument, "unknown activation '{}'", names[i]);
-    const size_t d = i / static_cast<size_t>(kind.functions), k = i % static_cast<size_t>(kind.functions);
+    const size_t d = i / static_cast<size_t>(kind.functions),
+                 k = i % static_cast<size_t>(kind.functions);
     args.f[d][k] = *f;
     args.alpha[d][k] = static_cast<float>(alpha[i]);
     args.beta[d][k] = static_cast<float>(beta[i]);
@@ -70,7 +80,9 @@ Result<RnnArgs> args_of(const Problem& p) {
 Claim probe(const Problem& p) {
   const auto args = args_of(p);
   if (!args) return Claim::refuse("", args.error().message);
-  const double flops = 2.0 * static_cast<double>(args->T * args->N * args->directions * args->gates * args->H) * static_cast<double>(args->I + args->H);
+  const double flops =
+      2.0 * static_cast<double>(args->T * args->N * args->directions * args->gates * args->H) *
+      static_cast<double>(args->I + args->H);
   Claim c = claim(flops, bytes_of(p), 0.15, NumericClass::kApproximate);
   c.workspace = Bytes(args->N * args->directions * rnn_scratch(args->H, args->gates) * 4);
   return c;

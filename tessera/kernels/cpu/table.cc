@@ -15,27 +15,22 @@ constexpr Entry kAvx512Entries[] = {TESSERA_ISA_ENTRIES(AVX512_ENTRY)};
 
 std::span<const Entry> isa_entries(Isa isa) {
   switch (isa) {
-    case Isa::kGeneric: return kGenericEntries;
-    case Isa::kAvx2: return kAvx2Entries;
-    case Isa::kAvx512: return kAvx512Entries;
+    case Isa::kGeneric:
+      return kGenericEntries;
+    case Isa::kAvx2:
+      return kAvx2Entries;
+    case Isa::kAvx512:
+      return kAvx512Entries;
   }
   return {};
 }
 
 std::vector<Family> families(Isa isa) {
   return {
-      {{}, isa_entries(isa)},
-      {conv_rows(), {}},
-      {conv_transpose_rows(), {}},
-      {dot_rows(), {}},
-      {elementwise_rows(), {}},
-      {norm_rows(), {}},
-      {pool_rows(), {}},
-      {reduce_rows(), {}},
-      {resize_rows(), {}},
-      {rnn_rows(), {}},
-      index_family(),
-      move_family(),
+      {{}, isa_entries(isa)}, {conv_rows(), {}},        {conv_transpose_rows(), {}},
+      {dot_rows(), {}},       {elementwise_rows(), {}}, {norm_rows(), {}},
+      {pool_rows(), {}},      {reduce_rows(), {}},      {resize_rows(), {}},
+      {rnn_rows(), {}},       index_family(),           move_family(),
   };
 }
 

@@ -6,7 +6,8 @@
 
 namespace tessera::kernels::cpu {
 
-// The kernels compiled for `isa`. Rows, claims and packed forms are the same for all; only the entries differ.
+// The kernels compiled for `isa`. Rows, claims and packed forms are the same for all; only the
+// entries differ.
 // @pre `isa` is available before an entry is called
 const Table& table(Isa isa);
 // The table for best_isa().

@@ -25,8 +25,9 @@ struct Case {
   int outputs = 1;
 };
 
-// How far results may lie from the reference: exact claims not at all; others by `rel` of the magnitude plus `abs`, in
-// units of the output type's roundoff; or, for sums of products, by the error budget of base/budget.h with `products`.
+// How far results may lie from the reference: exact claims not at all; others by `rel` of the
+// magnitude plus `abs`, in units of the output type's roundoff; or, for sums of products, by the
+// error budget of base/budget.h with `products`.
 struct Tolerance {
   double rel = 8;
   double abs = 8;
@@ -35,16 +36,21 @@ struct Tolerance {
 
 Result<op::Problem> problem_of(const Case& c, const std::vector<Tensor>& outputs);
 
-// Executes the launches of a claim on 64-byte aligned, guarded buffers, the grid cut at random. kInternal if a kernel
-// writes outside its ranges or leaves an output untouched that it should fill.
-Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& problem, const op::Claim& claim,
-                                      const std::vector<std::optional<Tensor>>& inputs, std::mt19937_64& random);
+// Executes the launches of a claim on 64-byte aligned, guarded buffers, the grid cut at random.
+// kInternal if a kernel writes outside its ranges or leaves an output untouched that it should
+// fill.
+Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& problem,
+                                      const op::Claim& claim,
+                                      const std::vector<std::optional<Tensor>>& inputs,
+                                      std::mt19937_64& random);
 
-// Checks every claim of every instruction set of this machine for the case: refusals have a reason, claims give what the
-// reference gives. Returns how many claims ran (per instruction set); failures are reported to GoogleTest.
+// Checks every claim of every instruction set of this machine for the case: refusals have a reason,
+// claims give what the reference gives. Returns how many claims ran (per instruction set); failures
+// are reported to GoogleTest.
 int check(const Case& c, std::mt19937_64& random, Tolerance tolerance = {});
 
-// Random elements: floats normal around 0, sometimes special (NaN, Inf, 0) if asked for; integers small unless `wide`.
+// Random elements: floats normal around 0, sometimes special (NaN, Inf, 0) if asked for; integers
+// small unless `wide`.
 struct Fill {
   double scale = 1;
   bool special = false;

@@ -17,7 +17,8 @@ constexpr size_t kGuard = 256;
 // Aligned bytes between two guards.
 class Buffer {
  public:
-  explicit Buffer(int64_t bytes) : bytes_(static_cast<size_t>(bytes)), storage_(bytes_ + 2 * kGuard + 64, std::byte{0xcd}) {
+  explicit Buffer(int64_t bytes)
+      : bytes_(static_cast<size_t>(bytes)), storage_(bytes_ + 2 * kGuard + 64, std::byte{0xcd}) {
     const auto at = reinterpret_cast<uintptr_t>(storage_.data()) + kGuard;
     data_ = storage_.data() + kGuard + (64 - at % 64) % 64;
   }
@@ -58,7 +59,8 @@ Result<std::vector<Tensor>> reference(const Case& c) {
   if (!node.op) return error(Code::kNotFound, "no operator '{}'", c.op);
   node.attrs = c.attrs;
   node.outputs.resize(static_cast<size_t>(c.outputs));
-  for (size_t i = 0; i < c.in.size(); ++i) node.inputs.push_back(c.in[i] ? static_cast<ir::ValueId>(i) : ir::kAbsent);
+  for (size_t i = 0; i < c.in.size(); ++i)
+    node.inputs.push_back(c.in[i] ? static_cast<ir::ValueId>(i) : ir::kAbsent);
   std::vector<op::Value> values;
   for (const auto& t : c.in) values.emplace_back(t.value_or(Tensor()));
   std::vector<const op::Value*> pointers;
@@ -77,13 +79,17 @@ Tensor magnitudes(const Tensor& t) {
 }
 
 // The first element of `got` outside the tolerance, described; empty if none is.
-std::string difference(const Tensor& got, const Tensor& want, const Tensor* sums, bool exact, Tolerance tolerance) {
+std::string difference(const Tensor& got, const Tensor& want, const Tensor* sums, bool exact,
+                       Tolerance tolerance) {
   if (got.dtype() != want.dtype() || got.dims() != want.dims()) return "type or shape differs";
   if (!is_float(want.dtype())) {
     for (int64_t i = 0; i < want.count(); ++i)
-      if (is_complex(want.dtype()) ? std::memcmp(got.data(), want.data(), static_cast<size_t>(want.bytes().value)) != 0
-                                   : got.i64(i) != want.i64(i))
-        return is_complex(want.dtype()) ? "bytes differ" : fmt::format("element {} is {}, want {}", i, got.i64(i), want.i64(i));
+      if (is_complex(want.dtype())
+              ? std::memcmp(got.data(), want.data(), static_cast<size_t>(want.bytes().value)) != 0
+              : got.i64(i) != want.i64(i))
+        return is_complex(want.dtype())
+                   ? "bytes differ"
+                   : fmt::format("element {} is {}, want {}", i, got.i64(i), want.i64(i));
     return {};
   }
   const double u = unit_roundoff(want.dtype());
@@ -92,9 +98,12 @@ std::string difference(const Tensor& got, const Tensor& want, const Tensor* sums
     const double g = got.f64(i), w = want.f64(i);
     if ((std::isnan(g) && std::isnan(w)) || g == w) continue;
     double bound = exact ? 0 : u * (tolerance.rel * std::fabs(w) + tolerance.abs);
-    if (!exact && sums) bound = ErrorBudget{want.dtype(), accumulate}.bound(w, tolerance.products, sums->f64(i)) + u * std::fabs(w);
+    if (!exact && sums)
+      bound = ErrorBudget{want.dtype(), accumulate}.bound(w, tolerance.products, sums->f64(i)) +
+              u * std::fabs(w);
     if (!(std::fabs(g - w) <= bound))
-      return fmt::format("element {} is {:.9g}, want {:.9g}: off by {:.3g} > {:.3g}", i, g, w, std::fabs(g - w), bound);
+      return fmt::format("element {} is {:.9g}, want {:.9g}: off by {:.3g} > {:.3g}", i, g, w,
+                         std::fabs(g - w), bound);
   }
   return {};
 }
@@ -112,7 +121,8 @@ Result<op::Problem> problem_of(const Case& c, const std::vector<Tensor>& outputs
       o.dtype = c.in[i]->dtype();
       o.dims = c.in[i]->dims();
       o.constant = i < c.constant.size() && c.constant[i];
-      if (c.values_known && (is_int(o.dtype) || o.dtype == DType::kBool) && c.in[i]->count() <= 1024 && c.in[i]->rank() <= 1)
+      if (c.values_known && (is_int(o.dtype) || o.dtype == DType::kBool) &&
+          c.in[i]->count() <= 1024 && c.in[i]->rank() <= 1)
         o.values = c.in[i]->to_i64s();
     }
     p.in.push_back(std::move(o));
@@ -126,14 +136,18 @@ Result<op::Problem> problem_of(const Case& c, const std::vector<Tensor>& outputs
   return p;
 }
 
-Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& problem, const op::Claim& claim,
-                                      const std::vector<std::optional<Tensor>>& inputs, std::mt19937_64& random) {
+Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& problem,
+                                      const op::Claim& claim,
+                                      const std::vector<std::optional<Tensor>>& inputs,
+                                      std::mt19937_64& random) {
   std::vector<std::unique_ptr<Buffer>> in, out, packed;
   for (const auto& t : inputs) {
     in.push_back(std::make_unique<Buffer>(t ? t->bytes().value : 0));
-    if (t && t->bytes().value > 0) std::memcpy(in.back()->data(), t->data(), static_cast<size_t>(t->bytes().value));
+    if (t && t->bytes().value > 0)
+      std::memcpy(in.back()->data(), t->data(), static_cast<size_t>(t->bytes().value));
   }
-  for (const op::Operand& o : problem.out) out.push_back(std::make_unique<Buffer>(packed_bytes(o.dtype, o.count())));
+  for (const op::Operand& o : problem.out)
+    out.push_back(std::make_unique<Buffer>(packed_bytes(o.dtype, o.count())));
   Buffer workspace(claim.workspace.value);
   for (size_t i = 0; i < claim.packed.size(); ++i) {
     packed.push_back(std::make_unique<Buffer>(claim.packed[i].size.value));
@@ -154,13 +168,21 @@ Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& pro
       ranges.push_back({b.data() + a.offset, b.size() - static_cast<uint64_t>(a.offset)});
     }
     std::vector<std::byte> constants(spec.constants.size() + 64);
-    std::byte* block = constants.data() + (64 - reinterpret_cast<uintptr_t>(constants.data()) % 64) % 64;
+    std::byte* block =
+        constants.data() + (64 - reinterpret_cast<uintptr_t>(constants.data()) % 64) % 64;
     if (!spec.constants.empty()) std::memcpy(block, spec.constants.data(), spec.constants.size());
     Failure failure;
-    const tessera_launch launch{sizeof(tessera_launch), spec.grid, static_cast<uint32_t>(ranges.size()),
-                                static_cast<uint32_t>(spec.constants.size()), ranges.data(), block, fail, &failure};
+    const tessera_launch launch{sizeof(tessera_launch),
+                                spec.grid,
+                                static_cast<uint32_t>(ranges.size()),
+                                static_cast<uint32_t>(spec.constants.size()),
+                                ranges.data(),
+                                block,
+                                fail,
+                                &failure};
     for (uint32_t first = 0; first < spec.grid;) {
-      const uint32_t count = 1 + static_cast<uint32_t>(random() % std::min<uint32_t>(spec.grid - first, 7));
+      const uint32_t count =
+          1 + static_cast<uint32_t>(random() % std::min<uint32_t>(spec.grid - first, 7));
       entry(&launch, first, count);
       first += count;
     }
@@ -173,7 +195,8 @@ Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& pro
   std::vector<Tensor> results;
   for (size_t i = 0; i < out.size(); ++i) {
     TRY_ASSIGN(Tensor t, Tensor::make(problem.out[i].dtype, problem.out[i].dims));
-    if (t.bytes().value > 0) std::memcpy(t.mutable_data(), out[i]->data(), static_cast<size_t>(t.bytes().value));
+    if (t.bytes().value > 0)
+      std::memcpy(t.mutable_data(), out[i]->data(), static_cast<size_t>(t.bytes().value));
     results.push_back(std::move(t));
   }
   return results;
@@ -222,7 +245,8 @@ int check(const Case& c, std::mt19937_64& random, Tolerance tolerance) {
 Tensor random_tensor(DType dtype, const Dims& dims, std::mt19937_64& random, Fill fill) {
   Tensor t = *Tensor::make(dtype, dims);
   if (is_complex(dtype)) {
-    for (int64_t i = 0; i < t.bytes().value; ++i) t.mutable_data()[i] = static_cast<std::byte>(random() % 60);
+    for (int64_t i = 0; i < t.bytes().value; ++i)
+      t.mutable_data()[i] = static_cast<std::byte>(random() % 60);
     return t;
   }
   std::normal_distribution<double> normal(0, fill.scale);
@@ -230,12 +254,14 @@ Tensor random_tensor(DType dtype, const Dims& dims, std::mt19937_64& random, Fil
     if (is_float(dtype)) {
       double v = normal(random);
       if (fill.positive) v = std::fabs(v);
-      if (fill.special && random() % 16 == 0) v = pick<double>(random, {NAN, INFINITY, -INFINITY, 0, -0.0, 1e30, -1e-30});
+      if (fill.special && random() % 16 == 0)
+        v = pick<double>(random, {NAN, INFINITY, -INFINITY, 0, -0.0, 1e30, -1e-30});
       t.set_f64(i, v);
     } else if (dtype == DType::kBool) {
       t.set_i64(i, static_cast<int64_t>(random() % 2));
     } else {
-      int64_t v = fill.wide ? static_cast<int64_t>(random()) : static_cast<int64_t>(random() % 19) - 9;
+      int64_t v =
+          fill.wide ? static_cast<int64_t>(random()) : static_cast<int64_t>(random() % 19) - 9;
       if (is_unsigned_int(dtype) && !fill.wide) v = std::abs(v);
       if (fill.positive) v = (v & INT64_MAX) % 100 + 1;
       t.set_i64(i, v);
@@ -263,7 +289,9 @@ Dims random_dims(std::mt19937_64& random, int rank, int64_t most) {
 }
 
 Dims broadcastable(std::mt19937_64& random, const Dims& dims) {
-  Dims out(dims.begin() + (dims.empty() || random() % 2 ? 0 : size_between(random, 0, std::ssize(dims))), dims.end());
+  Dims out(
+      dims.begin() + (dims.empty() || random() % 2 ? 0 : size_between(random, 0, std::ssize(dims))),
+      dims.end());
   for (int64_t& d : out)
     if (random() % 3 == 0) d = 1;
   return out;

@@ -18,8 +18,10 @@ struct Options {
   std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 
-// Inputs are null where left out; `outputs` is how many results are wanted. Control flow is not for here: it has regions.
-Result<std::vector<op::Value>> evaluate(const op::OpDef& op, const op::Attrs& attrs, std::span<const op::Value* const> inputs,
-                                        int outputs, const Options& options);
+// Inputs are null where left out; `outputs` is how many results are wanted. Control flow is not for
+// here: it has regions.
+Result<std::vector<op::Value>> evaluate(const op::OpDef& op, const op::Attrs& attrs,
+                                        std::span<const op::Value* const> inputs, int outputs,
+                                        const Options& options);
 
 }  // namespace tessera::kernels::host

@@ -1,5 +1,5 @@
-/* Plugins that are older, newer, smaller or broken in one way each: the macros say which. Also the proof that the header
- * compiles as C11. */
+/* Plugins that are older, newer, smaller or broken in one way each: the macros say which. Also the
+ * proof that the header compiles as C11. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,13 +84,14 @@ int tessera_absent_vendor(void);
 static struct {
   tessera_backend known;
   void (*later[4])(void);
-} table = {.known = {.struct_size = TABLE_BYTES,
-                     .name = "variant",
-                     .device_count = device_count,
-                     .device_info = device_info,
-                     .device_open = device_open,
+} table = {.known = {
+               .struct_size = TABLE_BYTES,
+               .name = "variant",
+               .device_count = device_count,
+               .device_info = device_info,
+               .device_open = device_open,
 #ifndef SMALL
-                     .device_properties = device_properties,
+               .device_properties = device_properties,
 #endif
            }};
 

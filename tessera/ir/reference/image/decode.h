@@ -1,4 +1,5 @@
-// Image files to pixels: BMP, JPEG, JPEG 2000, PNG, PNM, TIFF, WebP, told apart by their first bytes.
+// Image files to pixels: BMP, JPEG, JPEG 2000, PNG, PNM, TIFF, WebP, told apart by their first
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@ struct Picture {
 
 using Encoded = std::span<const uint8_t>;
 
-// The first picture of a file. Alpha is dropped, palettes are looked up, deeper samples keep their upper 8 bits.
-// kDataLoss for what cannot be decoded, kUnimplemented for kinds that are not, kResourceExhausted where the pixels
-// take more than `limit`.
+// The first picture of a file. Alpha is dropped, palettes are looked up, deeper samples keep their
+// upper 8 bits. kDataLoss for what cannot be decoded, kUnimplemented for kinds that are not,
+// kResourceExhausted where the pixels take more than `limit`.
 Result<Picture> decode(Encoded file, Bytes limit);
 
 // ITU-R BT.601 luma in 16 fractional bits, rounded.

@@ -23,8 +23,10 @@ std::string le(uint64_t v, int count) {
   return text;
 }
 // A bitmap: header of 40 bytes, then `rest` (palette and pixels); pixels begin at `offset`.
-std::string bmp(uint32_t width, uint32_t height, int bits, uint32_t offset, const std::string& rest) {
-  return "BM" + le(0, 8) + le(offset, 4) + le(40, 4) + le(width, 4) + le(height, 4) + le(1, 2) + le(static_cast<uint32_t>(bits), 2) + le(0, 24) + rest;
+std::string bmp(uint32_t width, uint32_t height, int bits, uint32_t offset,
+                const std::string& rest) {
+  return "BM" + le(0, 8) + le(offset, 4) + le(40, 4) + le(width, 4) + le(height, 4) + le(1, 2) +
+         le(static_cast<uint32_t>(bits), 2) + le(0, 24) + rest;
 }
 
 TEST(Pnm, ReadsTextAndBinary) {
@@ -59,21 +61,27 @@ TEST(Bmp, ReadsRowsFromTheBottomAndPalettes) {
 }
 
 TEST(Decode, RefusesWhatIsDamagedOrTooLarge) {
-  for (const char* text : {"", "BM", "P6", "P6 1 1 255\n", "P2 1 1 9 10", "P5 -1 1 1 ", "\xff\xd8\xff", "GIF89a", "RIFF....WEBP", "\x89PNG\r\n\x1a\n", "\xff\x4f\xff\x51"})
+  for (const char* text :
+       {"", "BM", "P6", "P6 1 1 255\n", "P2 1 1 9 10", "P5 -1 1 1 ", "\xff\xd8\xff", "GIF89a",
+        "RIFF....WEBP", "\x89PNG\r\n\x1a\n", "\xff\x4f\xff\x51"})
     EXPECT_EQ(decode_text(text).error().code, Code::kDataLoss) << text;
   EXPECT_EQ(decode_text(std::string("II*\0\x08\0\0\0", 8)).error().code, Code::kDataLoss);
   EXPECT_EQ(decode_text(std::string("\0\0\0\x0cjP  \r\n", 10)).error().code, Code::kDataLoss);
   EXPECT_EQ(decode_text("P6 100000 100000 255\n").error().code, Code::kResourceExhausted);
   // A directory of width, height, a strip's offset and its size: 2^16 by 2^16 pixels in 1 byte.
-  auto entry = [](uint32_t tag, uint32_t value) { return le(tag, 2) + le(4, 2) + le(1, 4) + le(value, 4); };
-  const std::string tiff = "II*" + le(0, 1) + le(8, 4) + le(4, 2) + entry(256, 1 << 16) + entry(257, 1 << 16) + entry(273, 8) + entry(279, 1) + le(0, 4);
+  auto entry = [](uint32_t tag, uint32_t value) {
+    return le(tag, 2) + le(4, 2) + le(1, 4) + le(value, 4);
+  };
+  const std::string tiff = "II*" + le(0, 1) + le(8, 4) + le(4, 2) + entry(256, 1 << 16) +
+                           entry(257, 1 << 16) + entry(273, 8) + entry(279, 1) + le(0, 4);
   EXPECT_EQ(decode_text(tiff).error().code, Code::kResourceExhausted);
   EXPECT_EQ(decode_text(bmp(0x7fffffff, 0x7fffffff, 24, 54, "")).error().code, Code::kDataLoss);
   EXPECT_EQ(decode_text(bmp(1, 0x80000000u, 24, 54, "")).error().code, Code::kDataLoss);
 }
 
 TEST(ToGrey, WeighsColours) {
-  EXPECT_EQ(to_grey(Picture{1, 3, 3, {255, 0, 0, 0, 255, 0, 255, 255, 255}}).samples, (std::vector<uint8_t>{76, 150, 255}));
+  EXPECT_EQ(to_grey(Picture{1, 3, 3, {255, 0, 0, 0, 255, 0, 255, 255, 255}}).samples,
+            (std::vector<uint8_t>{76, 150, 255}));
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ void on_error(j_common_ptr info) {
 }
 void on_message(j_common_ptr, int) {}
 
-// Nothing with a destructor lives here between setjmp and what may jump back. Returns whether it went well.
+// Nothing with a destructor lives here between setjmp and what may jump back. Returns whether it
+// went well.
 bool read_header(jpeg_decompress_struct& jpeg, Failure& failure, Encoded file) {
   if (setjmp(failure.jump)) return false;
   jpeg_create_decompress(&jpeg);
@@ -53,10 +54,13 @@ Result<Picture> decode_jpeg(Encoded file, Bytes limit) {
   failure.manager.emit_message = on_message;
   Result<Picture> result = error(Code::kDataLoss, "jpeg");
   if (read_header(jpeg, failure, file)) {
-    result = jpeg.num_components == 1 || jpeg.num_components == 3
-                 ? canvas(jpeg.image_height, jpeg.image_width, jpeg.num_components == 1 ? 1 : 3, limit)
-                 : Result<Picture>(error(Code::kUnimplemented, "jpeg: {} components", jpeg.num_components));
-    if (result && !read_rows(jpeg, failure, *result)) result = error(Code::kDataLoss, "jpeg: {}", failure.message);
+    result =
+        jpeg.num_components == 1 || jpeg.num_components == 3
+            ? canvas(jpeg.image_height, jpeg.image_width, jpeg.num_components == 1 ? 1 : 3, limit)
+            : Result<Picture>(
+                  error(Code::kUnimplemented, "jpeg: {} components", jpeg.num_components));
+    if (result && !read_rows(jpeg, failure, *result))
+      result = error(Code::kDataLoss, "jpeg: {}", failure.message);
   } else {
     result = error(Code::kDataLoss, "jpeg: {}", failure.message);
   }

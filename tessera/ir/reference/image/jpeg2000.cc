@@ -41,8 +41,11 @@ void silent(const char*, void*) {}
 
 // Upper 8 bits of a sample of `precision` bits.
 uint8_t sample(const opj_image_comp_t& component, size_t i) {
-  const int64_t value = component.data[i] + (component.sgnd ? int64_t{1} << (component.prec - 1) : 0);
-  const int64_t scaled = component.prec > 8 ? value >> (component.prec - 8) : component.prec == 8 ? value : value * 255 / ((1 << component.prec) - 1);
+  const int64_t value =
+      component.data[i] + (component.sgnd ? int64_t{1} << (component.prec - 1) : 0);
+  const int64_t scaled = component.prec > 8    ? value >> (component.prec - 8)
+                         : component.prec == 8 ? value
+                                               : value * 255 / ((1 << component.prec) - 1);
   return static_cast<uint8_t>(std::clamp<int64_t>(scaled, 0, 255));
 }
 
@@ -57,8 +60,10 @@ void from_ycc(uint8_t* p) {
 
 Result<Picture> decode_jpeg2000(Encoded file, Bytes limit) {
   Source source{file, 0};
-  const std::unique_ptr<opj_codec_t, void (*)(opj_codec_t*)> codec(opj_create_decompress(file[0] == 0 ? OPJ_CODEC_JP2 : OPJ_CODEC_J2K), opj_destroy_codec);
-  const std::unique_ptr<opj_stream_t, void (*)(opj_stream_t*)> stream(opj_stream_default_create(OPJ_TRUE), opj_stream_destroy);
+  const std::unique_ptr<opj_codec_t, void (*)(opj_codec_t*)> codec(
+      opj_create_decompress(file[0] == 0 ? OPJ_CODEC_JP2 : OPJ_CODEC_J2K), opj_destroy_codec);
+  const std::unique_ptr<opj_stream_t, void (*)(opj_stream_t*)> stream(
+      opj_stream_default_create(OPJ_TRUE), opj_stream_destroy);
   if (!codec || !stream) return error(Code::kResourceExhausted, "jpeg 2000: no memory");
   opj_set_info_handler(codec.get(), silent, nullptr);
   opj_set_warning_handler(codec.get(), silent, nullptr);
@@ -71,20 +76,28 @@ Result<Picture> decode_jpeg2000(Encoded file, Bytes limit) {
   opj_dparameters_t parameters;
   opj_set_default_decoder_parameters(&parameters);
   opj_image_t* header = nullptr;
-  const bool begun = opj_setup_decoder(codec.get(), &parameters) && opj_read_header(stream.get(), codec.get(), &header);
+  const bool begun = opj_setup_decoder(codec.get(), &parameters) &&
+                     opj_read_header(stream.get(), codec.get(), &header);
   const std::unique_ptr<opj_image_t, void (*)(opj_image_t*)> image(header, opj_image_destroy);
-  if (!begun || !image || image->numcomps < 1) return error(Code::kDataLoss, "jpeg 2000: no image in {} bytes", file.size());
+  if (!begun || !image || image->numcomps < 1)
+    return error(Code::kDataLoss, "jpeg 2000: no image in {} bytes", file.size());
   const int64_t width = int64_t{image->x1} - image->x0, height = int64_t{image->y1} - image->y0;
   const int channels = image->numcomps >= 3 ? 3 : 1;
   // OpenJPEG holds 4 bytes a sample.
   TRY(canvas(height, width, channels, Bytes(limit.value / 5)));
   TRY_ASSIGN(Picture picture, canvas(height, width, channels, limit));
-  if (!opj_decode(codec.get(), stream.get(), image.get())) return error(Code::kDataLoss, "jpeg 2000: damaged pixels");
+  if (!opj_decode(codec.get(), stream.get(), image.get()))
+    return error(Code::kDataLoss, "jpeg 2000: damaged pixels");
   for (int c = 0; c < channels; ++c) {
     const opj_image_comp_t& component = image->comps[c];
-    if (!component.data || int64_t{component.w} != width || int64_t{component.h} != height || component.prec < 1 || component.prec > 31)
-      return error(Code::kUnimplemented, "jpeg 2000: component {} of {} by {} and {} bits in an image of {} by {}", c, component.w, component.h, component.prec, width, height);
-    for (size_t i = 0; i < static_cast<size_t>(width * height); ++i) picture.samples[i * static_cast<size_t>(channels) + static_cast<size_t>(c)] = sample(component, i);
+    if (!component.data || int64_t{component.w} != width || int64_t{component.h} != height ||
+        component.prec < 1 || component.prec > 31)
+      return error(Code::kUnimplemented,
+                   "jpeg 2000: component {} of {} by {} and {} bits in an image of {} by {}", c,
+                   component.w, component.h, component.prec, width, height);
+    for (size_t i = 0; i < static_cast<size_t>(width * height); ++i)
+      picture.samples[i * static_cast<size_t>(channels) + static_cast<size_t>(c)] =
+          sample(component, i);
   }
   if (image->color_space == OPJ_CLRSPC_SYCC && channels == 3)
     for (size_t i = 0; i < picture.samples.size(); i += 3) from_ycc(picture.samples.data() + i);

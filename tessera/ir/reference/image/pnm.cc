@@ -42,11 +42,15 @@ Result<Picture> decode_pnm(Encoded file, Bytes limit) {
   const bool text = kind <= 3, bits = kind == 1 || kind == 4;
   Scanner in(file);
   const int64_t width = in.number(), height = in.number(), most = bits ? 1 : in.number();
-  if (most < 1 || most > 65535) return error(Code::kDataLoss, "pnm: {} by {} pixels, samples up to {}", width, height, most);
+  if (most < 1 || most > 65535)
+    return error(Code::kDataLoss, "pnm: {} by {} pixels, samples up to {}", width, height, most);
   in.skip();
   TRY_ASSIGN(Picture picture, canvas(height, width, kind == 3 || kind == 6 ? 3 : 1, limit));
-  const int64_t row = width * picture.channels, row_bytes = bits ? (width + 7) / 8 : row * (most > 255 ? 2 : 1);
-  if (!text && in.left() < row_bytes * height) return error(Code::kDataLoss, "pnm: {} bytes of pixels, need {}", in.left(), row_bytes * height);
+  const int64_t row = width * picture.channels,
+                row_bytes = bits ? (width + 7) / 8 : row * (most > 255 ? 2 : 1);
+  if (!text && in.left() < row_bytes * height)
+    return error(Code::kDataLoss, "pnm: {} bytes of pixels, need {}", in.left(),
+                 row_bytes * height);
   for (int64_t y = 0; y < height; ++y) {
     uint8_t* to = picture.row(y);
     uint8_t packed = 0;
@@ -61,7 +65,9 @@ Result<Picture> decode_pnm(Encoded file, Bytes limit) {
         v = in.byte();
         if (most > 255) v = v * 256 + in.byte();
       }
-      if (v < 0 || v > most) return error(Code::kDataLoss, "pnm: sample {} of row {} is {}, the most is {}", i, y, v, most);
+      if (v < 0 || v > most)
+        return error(Code::kDataLoss, "pnm: sample {} of row {} is {}, the most is {}", i, y, v,
+                     most);
       to[i] = static_cast<uint8_t>(bits ? (1 - v) * 255 : (v * 255 + most / 2) / most);
     }
   }

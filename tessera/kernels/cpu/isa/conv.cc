@@ -1,4 +1,5 @@
-// Convolutions: conv (strips of im2col columns times packed weights), depthwise (taps over padded rows).
+// Convolutions: conv (strips of im2col columns times packed weights), depthwise (taps over padded
+// rows).
 #include "tessera/kernels/cpu/conv_args.h"
 #include "tessera/kernels/cpu/isa/entries.h"
 #include "tessera/kernels/cpu/isa/gemm.h"
@@ -7,16 +8,19 @@
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
 
-constexpr int64_t kRowBlock = 32 * kPanelRows;  // output channels whose weights stay in the cache with a strip
+constexpr int64_t kRowBlock =
+    32 * kPanelRows;  // output channels whose weights stay in the cache with a strip
 
 int64_t product(const int64_t* v) { return v[0] * v[1] * v[2]; }
 
-// Columns of one panel that a tap reads from one input row: targets [at, at + count), sources from `offset`, in a channel.
+// Columns of one panel that a tap reads from one input row: targets [at, at + count), sources from
+// `offset`, in a channel.
 struct Segment {
   int64_t at, count, offset;
 };
 
-// What tap (kd, kh, kw) contributes to the columns of output pixels [p0, p0 + cols), without what lies in the padding.
+// What tap (kd, kh, kw) contributes to the columns of output pixels [p0, p0 + cols), without what
+// lies in the padding.
 int segments_of(const ConvShape& s, const int64_t* tap, int64_t p0, int64_t cols, Segment* list) {
   int count = 0;
   int64_t w = p0 % s.out[2], h = p0 / s.out[2] % s.out[1], d = p0 / (s.out[2] * s.out[1]);
@@ -30,7 +34,9 @@ int segments_of(const ConvShape& s, const int64_t* tap, int64_t p0, int64_t cols
       const int64_t first = most(w, shift >= 0 ? 0 : (-shift + s.stride[2] - 1) / s.stride[2]);
       const int64_t room = s.in[2] - shift;
       const int64_t last = least(w + run, room <= 0 ? 0 : (room + s.stride[2] - 1) / s.stride[2]);
-      if (first < last) list[count++] = {x + first - w, last - first, (id * s.in[1] + ih) * s.in[2] + first * s.stride[2] + shift};
+      if (first < last)
+        list[count++] = {x + first - w, last - first,
+                         (id * s.in[1] + ih) * s.in[2] + first * s.stride[2] + shift};
     }
     x += run;
     w = 0;
@@ -42,15 +48,18 @@ int segments_of(const ConvShape& s, const int64_t* tap, int64_t p0, int64_t cols
   return count;
 }
 
-// Rows [k0, k0 + depth) of the im2col matrix, columns [p0, p1), as panels; k = (tap, channel). x: the group's channels.
-void pack_windows(const ConvShape& s, const float* x, int64_t p0, int64_t p1, int64_t k0, int64_t depth, float* panels) {
+// Rows [k0, k0 + depth) of the im2col matrix, columns [p0, p1), as panels; k = (tap, channel). x:
+// the group's channels.
+void pack_windows(const ConvShape& s, const float* x, int64_t p0, int64_t p1, int64_t k0,
+                  int64_t depth, float* panels) {
   const int64_t plane = product(s.in), stride = s.stride[2];
   Segment segments[kPanelCols];
   for (int64_t p = p0; p < p1; p += kPanelCols, panels += depth * kPanelCols) {
     const int64_t cols = least(kPanelCols, p1 - p);
     for (int64_t k = k0; k < k0 + depth;) {
       const int64_t t = k / s.C, c0 = k % s.C, channels = least(s.C - c0, k0 + depth - k);
-      const int64_t tap[3] = {t / (s.kernel[1] * s.kernel[2]), t / s.kernel[2] % s.kernel[1], t % s.kernel[2]};
+      const int64_t tap[3] = {t / (s.kernel[1] * s.kernel[2]), t / s.kernel[2] % s.kernel[1],
+                              t % s.kernel[2]};
       const int count = segments_of(s, tap, p, cols, segments);
       const bool whole = count == 1 && segments[0].count == kPanelCols && stride == 1;
       float* row = panels + (k - k0) * kPanelCols;
@@ -71,11 +80,14 @@ void pack_windows(const ConvShape& s, const float* x, int64_t p0, int64_t p1, in
   }
 }
 
-// `rows` rows of w, (row, channel, tap) apart by K, as a panel of k = (tap, channel) in [k0, k0 + depth).
-void pack_weights(const float* w, int64_t C, int64_t taps, int64_t rows, int64_t k0, int64_t depth, float* panel) {
+// `rows` rows of w, (row, channel, tap) apart by K, as a panel of k = (tap, channel) in [k0, k0 +
+// depth).
+void pack_weights(const float* w, int64_t C, int64_t taps, int64_t rows, int64_t k0, int64_t depth,
+                  float* panel) {
   if (taps == 1) return pack_rows(w + k0, C, rows, depth, panel);
   for (int64_t k = k0; k < k0 + depth; ++k)
-    for (int64_t r = 0; r < rows; ++r) panel[(k - k0) * kPanelRows + r] = w[r * C * taps + k % C * taps + k / C];
+    for (int64_t r = 0; r < rows; ++r)
+      panel[(k - k0) * kPanelRows + r] = w[r * C * taps + k % C * taps + k / C];
 }
 
 struct ConvItem {
@@ -89,7 +101,8 @@ void conv_item(const ConvArgs& a, const ConvItem& item) {
   alignas(64) float strip[kDepth * kStrip];
   alignas(64) float fresh[kDepth * kPanelRows];
   const int64_t taps = product(s.kernel), K = taps * s.C, P = product(s.out);
-  const bool plain = taps == 1 && product(s.stride) == 1 && P == product(s.in) && s.pad[0] + s.pad[1] + s.pad[2] == 0;
+  const bool plain = taps == 1 && product(s.stride) == 1 && P == product(s.in) &&
+                     s.pad[0] + s.pad[1] + s.pad[2] == 0;
   for (int64_t k0 = 0; k0 == 0 || k0 < K; k0 += kDepth) {
     const int64_t depth = least(kDepth, K - k0);
     if (plain)
@@ -99,12 +112,14 @@ void conv_item(const ConvArgs& a, const ConvItem& item) {
     for (int64_t block = item.m0; block < item.m1; block += kRowBlock) {
       const int64_t end = least(item.m1, block + kRowBlock);
       const auto one = [&](int64_t m, int64_t p, const float* panel) {
-        panel_product(least(kPanelRows, end - m), least(kPanelCols, item.p1 - p), depth, panel, strip + (p - item.p0) * depth, kPanelCols,
-                      item.y + (m - item.m0) * P + p, P, k0 > 0, item.bias && k0 == 0 ? item.bias + (m - item.m0) : nullptr);
+        panel_product(least(kPanelRows, end - m), least(kPanelCols, item.p1 - p), depth, panel,
+                      strip + (p - item.p0) * depth, kPanelCols, item.y + (m - item.m0) * P + p, P,
+                      k0 > 0, item.bias && k0 == 0 ? item.bias + (m - item.m0) : nullptr);
       };
       if (a.w_packed) {
         for (int64_t p = item.p0; p < item.p1; p += kPanelCols)
-          for (int64_t m = block; m < end; m += kPanelRows) one(m, p, item.w + m * K + k0 * kPanelRows);
+          for (int64_t m = block; m < end; m += kPanelRows)
+            one(m, p, item.w + m * K + k0 * kPanelRows);
       } else {
         for (int64_t m = block; m < end; m += kPanelRows) {
           pack_weights(item.w + m * K, s.C, taps, least(kPanelRows, end - m), k0, depth, fresh);
@@ -125,10 +140,12 @@ void pad_rows(const DepthwiseArgs& a, const float* x, int64_t r0, int64_t r1, fl
     if (row < 0 || row >= s.in[1]) continue;
     const float* from = x + row * s.in[2];
     if (phases == 1)
-      __builtin_memcpy(band + s.pad[2], from, static_cast<size_t>(least(s.in[2], a.pitch - s.pad[2])) * sizeof(float));
+      __builtin_memcpy(band + s.pad[2], from,
+                       static_cast<size_t>(least(s.in[2], a.pitch - s.pad[2])) * sizeof(float));
     else
       for (int64_t c = 0; c < least(phases, s.in[2]); ++c) {
-        const int64_t at = (c + s.pad[2]) / phases, count = least((s.in[2] - c + phases - 1) / phases, a.pitch - at);
+        const int64_t at = (c + s.pad[2]) / phases,
+                      count = least((s.in[2] - c + phases - 1) / phases, a.pitch - at);
         float* to = band + (c + s.pad[2]) % phases * a.pitch + at;
         for (int64_t i = 0; i < count; ++i) to[i] = from[c + i * phases];
       }
@@ -136,7 +153,8 @@ void pad_rows(const DepthwiseArgs& a, const float* x, int64_t r0, int64_t r1, fl
 }
 
 template <int V>
-void depthwise_run(const float* band, const int64_t* offsets, const float* w, int taps, float bias, float* y, int64_t count) {
+void depthwise_run(const float* band, const int64_t* offsets, const float* w, int taps, float bias,
+                   float* y, int64_t count) {
   Vec sum[V];
   for (int v = 0; v < V; ++v) sum[v] = splat(bias);
   for (int t = 0; t < taps; ++t) {
@@ -163,12 +181,14 @@ void depthwise_plane(const DepthwiseArgs& a, const float* x, const float* w, flo
   for (int64_t h = 0; h < s.kernel[1]; ++h)
     for (int64_t c = 0; c < s.kernel[2]; ++c) {
       const int64_t column = c * s.dilation[2];
-      offsets[h * s.kernel[2] + c] = h * s.dilation[1] * length + column % phases * a.pitch + column / phases;
+      offsets[h * s.kernel[2] + c] =
+          h * s.dilation[1] * length + column % phases * a.pitch + column / phases;
     }
   const int taps = static_cast<int>(s.kernel[1] * s.kernel[2]);
   for (int64_t o = 0; o < s.out[1]; o += a.band) {
     const int64_t rows = least(a.band, s.out[1] - o), first = o * s.stride[1];
-    pad_rows(a, x, first, first + (rows - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1, band);
+    pad_rows(a, x, first, first + (rows - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1,
+             band);
     for (int64_t r = 0; r < rows; ++r) {
       const float* from = band + r * s.stride[1] * length;
       float* to = y + (o + r) * s.out[2];
@@ -194,7 +214,8 @@ void conv(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const float* bias = a.has_bias ? static_cast<const float*>(launch->ranges[2].data) : nullptr;
   float* y = static_cast<float*>(launch->ranges[a.has_bias ? 3 : 2].data);
   const int64_t K = product(s.kernel) * s.C, P = product(s.out);
-  const int64_t w_group = a.w_packed ? (s.M + kPanelRows - 1) / kPanelRows * kPanelRows * K : s.M * K;
+  const int64_t w_group =
+      a.w_packed ? (s.M + kPanelRows - 1) / kPanelRows * kPanelRows * K : s.M * K;
   for (uint32_t i = first; i < first + count; ++i) {
     int64_t rest = i;
     const int64_t strip = rest % a.strips;
@@ -226,7 +247,8 @@ void depthwise(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const int64_t end = least(s.N * channels, (int64_t{first} + count) * a.planes);
   for (int64_t plane = int64_t{first} * a.planes; plane < end; ++plane) {
     const int64_t channel = plane % channels;
-    depthwise_plane(a, x + plane / s.M * product(s.in), w + channel * taps, bias ? bias[channel] : 0.0f, y + plane * product(s.out));
+    depthwise_plane(a, x + plane / s.M * product(s.in), w + channel * taps,
+                    bias ? bias[channel] : 0.0f, y + plane * product(s.out));
   }
 }
 

@@ -1,4 +1,5 @@
-// Matrix products: gemm (packed panels, register tiles), gemv (one row, or one column), dot_plain (all other types).
+// Matrix products: gemm (packed panels, register tiles), gemv (one row, or one column), dot_plain
+// (all other types).
 #include "tessera/kernels/cpu/isa/entries.h"
 #include "tessera/kernels/cpu/isa/gemm.h"
 #include "tessera/kernels/cpu/isa/half.h"
@@ -7,7 +8,7 @@ namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
 
 struct Item {
-  int64_t a, b, y;            // offsets of the batch's matrices, in matrices
+  int64_t a, b, y;  // offsets of the batch's matrices, in matrices
   int64_t m0, m1, n0, n1;
 };
 
@@ -32,10 +33,10 @@ Item item_at(const GemmArgs& g, uint32_t index) {
   return item;
 }
 
-// Columns [n0, n1) of b's rows [k0, k0 + depth) as panels: in place if b is packed, else copied to `strip`.
-// The distance of panels is written to `panel_stride`.
-const float* strip_of(const GemmArgs& g, const float* b, int64_t n0, int64_t n1, int64_t k0, int64_t depth, float* strip,
-                      int64_t* panel_stride) {
+// Columns [n0, n1) of b's rows [k0, k0 + depth) as panels: in place if b is packed, else copied to
+// `strip`. The distance of panels is written to `panel_stride`.
+const float* strip_of(const GemmArgs& g, const float* b, int64_t n0, int64_t n1, int64_t k0,
+                      int64_t depth, float* strip, int64_t* panel_stride) {
   if (g.b_packed) {
     *panel_stride = g.K * kPanelCols;
     return b + n0 * g.K + k0 * kPanelCols;
@@ -59,15 +60,17 @@ void gemm_item(const GemmArgs& g, const Item& item, const float* a, const float*
         const int64_t rows = least(kPanelRows, item.m1 - m);
         pack_rows(a + m * g.K + k0, g.K, rows, depth, panel);
         for (int64_t n = n0; n < n1; n += kPanelCols)
-          panel_product(rows, least(kPanelCols, n1 - n), depth, panel, columns + (n - n0) / kPanelCols * panel_stride,
-                        kPanelCols, y + m * g.N + n, g.N, k0 > 0, nullptr);
+          panel_product(rows, least(kPanelCols, n1 - n), depth, panel,
+                        columns + (n - n0) / kPanelCols * panel_stride, kPanelCols, y + m * g.N + n,
+                        g.N, k0 > 0, nullptr);
       }
     }
   }
 }
 
 // y (n) = a (k) * b (k, n), row-major: kRun columns at a time in registers.
-void row_times_matrix(const GemmArgs& g, const Item& item, const float* a, const float* b, float* y) {
+void row_times_matrix(const GemmArgs& g, const Item& item, const float* a, const float* b,
+                      float* y) {
   constexpr int kVecs = 8, kRun = kVecs * kLanes;
   int64_t n = item.n0;
   for (; n + kRun <= item.n1; n += kRun) {
@@ -86,7 +89,8 @@ void row_times_matrix(const GemmArgs& g, const Item& item, const float* a, const
 }
 
 // y (m) = a (m, k) * b (k)
-void matrix_times_column(const GemmArgs& g, const Item& item, const float* a, const float* b, float* y) {
+void matrix_times_column(const GemmArgs& g, const Item& item, const float* a, const float* b,
+                         float* y) {
   for (int64_t m = item.m0; m < item.m1; ++m) {
     const float* row = a + m * g.K;
     Vec sum[4] = {};
@@ -123,7 +127,8 @@ struct Same {
 
 // Four rows by 64 columns at a time; b's rows are read once for the four.
 template <class A, class B, class Sum, class Y>
-void plain_item(const GemmArgs& g, const Item& item, const void* a_data, const void* b_data, void* y_data) {
+void plain_item(const GemmArgs& g, const Item& item, const void* a_data, const void* b_data,
+                void* y_data) {
   constexpr int kRows = 4, kCols = 64;
   const auto* a = static_cast<const typename A::Stored*>(a_data) + item.a * g.M * g.K;
   const auto* b = static_cast<const typename B::Stored*>(b_data) + item.b * g.K * g.N;
@@ -160,7 +165,8 @@ constexpr PlainFn kPlain[] = {
     plain_item<Number<uint8_t, U32>, Number<int8_t, U32>, U32, Same<U32>>,             // kU8I8
     plain_item<Number<uint8_t, U32>, Number<uint8_t, U32>, U32, Same<U32>>,            // kU8U8
     plain_item<Number<U32, U32>, Number<U32, U32>, U32, Same<U32>>,                    // kI32
-    plain_item<Number<uint64_t, uint64_t>, Number<uint64_t, uint64_t>, uint64_t, Same<uint64_t>>,  // kI64
+    plain_item<Number<uint64_t, uint64_t>, Number<uint64_t, uint64_t>, uint64_t,
+               Same<uint64_t>>,  // kI64
 };
 
 }  // namespace
@@ -189,8 +195,8 @@ void gemv(const tessera_launch* launch, uint32_t first, uint32_t count) {
 void dot_plain(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const auto& args = *static_cast<const PlainDotArgs*>(launch->constants);
   for (uint32_t i = first; i < first + count; ++i)
-    kPlain[static_cast<int>(args.types)](args.gemm, item_at(args.gemm, i), launch->ranges[0].data, launch->ranges[1].data,
-                                         launch->ranges[2].data);
+    kPlain[static_cast<int>(args.types)](args.gemm, item_at(args.gemm, i), launch->ranges[0].data,
+                                         launch->ranges[1].data, launch->ranges[2].data);
 }
 
 }  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME

@@ -1,5 +1,5 @@
-// Element-wise functions over broadcast operands: a block at a time, every operand of it is brought into a contiguous run
-// of the compute type, unless it is one already.
+// Element-wise functions over broadcast operands: a block at a time, every operand of it is brought
+// into a contiguous run of the compute type, unless it is one already.
 #include "tessera/kernels/cpu/convert_block.h"
 #include "tessera/kernels/cpu/isa/entries.h"
 #include "tessera/kernels/cpu/isa/functions.h"
@@ -15,7 +15,8 @@ struct Raw128 {
 };
 
 template <class T>
-void gather_run(const void* from, int64_t start, int64_t stride, int64_t count, void* to, int64_t at) {
+void gather_run(const void* from, int64_t start, int64_t stride, int64_t count, void* to,
+                int64_t at) {
   const T* __restrict x = static_cast<const T*>(from) + start;
   T* __restrict y = static_cast<T*>(to) + at;
   if (stride == 1) {
@@ -40,8 +41,8 @@ GatherFn gather_for(int64_t bytes) {
 // One operand of the loop.
 struct Operand {
   const char* data;
-  int64_t bytes;    // of a stored element
-  int32_t dtype;    // -1: stored in the compute type
+  int64_t bytes;  // of a stored element
+  int32_t dtype;  // -1: stored in the compute type
   GatherFn gather;
   bool filled = false;  // a uniform operand's run is made once
   alignas(64) char raw[kBlock * 16];
@@ -109,7 +110,8 @@ const void* compute_run(const ElementwiseArgs& e, int k, Operand& o, int64_t at,
     return uniform ? o.run : stored;
   }
   if (e.compute == Compute::kF32 && (o.dtype == kDTypeF16 || o.dtype == kDTypeBF16))
-    as_f32(static_cast<const uint16_t*>(stored), reinterpret_cast<float*>(o.run), count, o.dtype == kDTypeBF16);
+    as_f32(static_cast<const uint16_t*>(stored), reinterpret_cast<float*>(o.run), count,
+           o.dtype == kDTypeBF16);
   else
     convert_from(o.dtype, stored, e.compute, o.run, count);
   return o.run;
@@ -117,7 +119,8 @@ const void* compute_run(const ElementwiseArgs& e, int k, Operand& o, int64_t at,
 
 void store_run(const ElementwiseArgs& e, const void* values, char* y, int64_t at, int64_t count) {
   if (e.compute == Compute::kF32 && (e.out_dtype == kDTypeF16 || e.out_dtype == kDTypeBF16))
-    from_f32(static_cast<const float*>(values), reinterpret_cast<uint16_t*>(y) + at, count, e.out_dtype == kDTypeBF16);
+    from_f32(static_cast<const float*>(values), reinterpret_cast<uint16_t*>(y) + at, count,
+             e.out_dtype == kDTypeBF16);
   else
     convert_to(e.compute, values, e.out_dtype, y + at * e.out_bytes, count);
 }

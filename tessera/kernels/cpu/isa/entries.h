@@ -20,7 +20,8 @@
   X(batch_norm)                \
   X(lrn)
 
-#define TESSERA_DECLARE_ENTRY(name) void name(const tessera_launch* launch, uint32_t first, uint32_t count);
+#define TESSERA_DECLARE_ENTRY(name) \
+  void name(const tessera_launch* launch, uint32_t first, uint32_t count);
 
 namespace tessera::kernels::cpu::generic {
 TESSERA_ISA_ENTRIES(TESSERA_DECLARE_ENTRY)

@@ -11,31 +11,37 @@ template <class T>
 constexpr bool kIsSigned = T(-1) < T(0);
 
 template <class T>
-struct UnsignedOf { using type = uint64_t; };
+struct UnsignedOf {
+  using type = uint64_t;
+};
 template <>
-struct UnsignedOf<int32_t> { using type = uint32_t; };
+struct UnsignedOf<int32_t> {
+  using type = uint32_t;
+};
 
 // Integer arithmetic wraps: it is done unsigned.
-#define TESSERA_WRAPPING(Name, op)                                          \
-  struct Name {                                                             \
-    template <class T>                                                      \
-    TESSERA_INLINE T run(T a, T b) {                                        \
-      if constexpr (kIsFloat<T>) {                                          \
-        return a op b;                                                      \
-      } else {                                                              \
-        using U = typename UnsignedOf<T>::type;                             \
-        return static_cast<T>(static_cast<U>(a) op static_cast<U>(b));      \
-      }                                                                     \
-    }                                                                       \
+#define TESSERA_WRAPPING(Name, op)                                     \
+  struct Name {                                                        \
+    template <class T>                                                 \
+    TESSERA_INLINE T run(T a, T b) {                                   \
+      if constexpr (kIsFloat<T>) {                                     \
+        return a op b;                                                 \
+      } else {                                                         \
+        using U = typename UnsignedOf<T>::type;                        \
+        return static_cast<T>(static_cast<U>(a) op static_cast<U>(b)); \
+      }                                                                \
+    }                                                                  \
   }
 TESSERA_WRAPPING(Add, +);
 TESSERA_WRAPPING(Sub, -);
 TESSERA_WRAPPING(Mul, *);
 
-#define TESSERA_BINARY(Name, expression)               \
-  struct Name {                                        \
-    template <class T>                                 \
-    TESSERA_INLINE auto run(T a, T b) { return expression; } \
+#define TESSERA_BINARY(Name, expression) \
+  struct Name {                          \
+    template <class T>                   \
+    TESSERA_INLINE auto run(T a, T b) {  \
+      return expression;                 \
+    }                                    \
   }
 TESSERA_BINARY(Min, b != b ? b : (b < a ? b : a));  // NaN wins
 TESSERA_BINARY(Max, b != b ? b : (a < b ? b : a));
@@ -43,7 +49,7 @@ TESSERA_BINARY(FloatDiv, a / b);
 TESSERA_BINARY(And, T(a != 0 && b != 0));
 TESSERA_BINARY(Or, T(a != 0 || b != 0));
 TESSERA_BINARY(Xor, T((a != 0) != (b != 0)));
-TESSERA_BINARY(BitAnd, a & b);
+TESSERA_BINARY(BitAnd, a& b);
 TESSERA_BINARY(BitOr, a | b);
 TESSERA_BINARY(BitXor, a ^ b);
 TESSERA_BINARY(Eq, uint8_t(a == b));
@@ -64,15 +70,20 @@ struct ShiftRight {
   template <class T>
   TESSERA_INLINE T run(T a, T b) {
     const uint64_t by = static_cast<uint64_t>(b);
-    return static_cast<T>(a >> (by >= sizeof(T) * 8 ? sizeof(T) * 8 - 1 : by)) & (kIsSigned<T> || by < sizeof(T) * 8 ? T(-1) : T(0));
+    return static_cast<T>(a >> (by >= sizeof(T) * 8 ? sizeof(T) * 8 - 1 : by)) &
+           (kIsSigned<T> || by < sizeof(T) * 8 ? T(-1) : T(0));
   }
 };
 
 template <class T>
-TESSERA_INLINE double remainder_of(T a, T b) { return __builtin_fmod(static_cast<double>(a), static_cast<double>(b)); }
+TESSERA_INLINE double remainder_of(T a, T b) {
+  return __builtin_fmod(static_cast<double>(a), static_cast<double>(b));
+}
 struct FloatRem {
   template <class T>
-  TESSERA_INLINE T run(T a, T b) { return static_cast<T>(remainder_of(a, b)); }
+  TESSERA_INLINE T run(T a, T b) {
+    return static_cast<T>(remainder_of(a, b));
+  }
 };
 struct FloatMod {
   template <class T>
@@ -106,11 +117,15 @@ TESSERA_INLINE T rest(T a, T b) {
 }
 struct IntDiv {
   template <class T>
-  TESSERA_INLINE T run(T a, T b) { return divided(a, b); }
+  TESSERA_INLINE T run(T a, T b) {
+    return divided(a, b);
+  }
 };
 struct IntRem {
   template <class T>
-  TESSERA_INLINE T run(T a, T b) { return rest(a, b); }
+  TESSERA_INLINE T run(T a, T b) {
+    return rest(a, b);
+  }
 };
 struct IntMod {
   template <class T>
@@ -159,22 +174,25 @@ template <class T>
 const char* pow_int(int64_t n, const void* const* in, void* out, const double*) {
   const T *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
   for (int64_t i = 0; i < n; ++i)
-    static_cast<T*>(out)[i] = static_cast<T>(int_pow(static_cast<int64_t>(a[i]), static_cast<int64_t>(b[i])));
+    static_cast<T*>(out)[i] =
+        static_cast<T>(int_pow(static_cast<int64_t>(a[i]), static_cast<int64_t>(b[i])));
   return nullptr;
 }
 
 // ---- One input; p: the parameters
 
-#define TESSERA_UNARY(Name, expression)                                                         \
-  struct Name {                                                                                 \
-    template <class T>                                                                          \
-    TESSERA_INLINE auto run(T a, [[maybe_unused]] const T* p) { return expression; }            \
+#define TESSERA_UNARY(Name, expression)                         \
+  struct Name {                                                 \
+    template <class T>                                          \
+    TESSERA_INLINE auto run(T a, [[maybe_unused]] const T* p) { \
+      return expression;                                        \
+    }                                                           \
   }
 // As TESSERA_UNARY, by the names of the C library: `name`f for float.
-#define TESSERA_LIBM(Name, name)                                                                \
-  struct Name {                                                                                 \
-    TESSERA_INLINE float run(float a, const float*) { return __builtin_##name##f(a); }          \
-    TESSERA_INLINE double run(double a, const double*) { return __builtin_##name(a); }          \
+#define TESSERA_LIBM(Name, name)                                                       \
+  struct Name {                                                                        \
+    TESSERA_INLINE float run(float a, const float*) { return __builtin_##name##f(a); } \
+    TESSERA_INLINE double run(double a, const double*) { return __builtin_##name(a); } \
   }
 TESSERA_UNARY(Neg, Sub::run(T(0), a));
 TESSERA_UNARY(FloatNeg, -a);
@@ -205,26 +223,31 @@ TESSERA_UNARY(Same, a);
 TESSERA_UNARY(Not, T(a == T(0)));
 TESSERA_UNARY(BitNot, T(~a));
 TESSERA_UNARY(IsNan, uint8_t(a != a));
-TESSERA_UNARY(IsInf, uint8_t((a == T(__builtin_inf()) && p[0] != T(0)) || (a == -T(__builtin_inf()) && p[1] != T(0))));
+TESSERA_UNARY(IsInf, uint8_t((a == T(__builtin_inf()) && p[0] != T(0)) ||
+                             (a == -T(__builtin_inf()) && p[1] != T(0))));
 TESSERA_UNARY(Reciprocal, T(1) / a);
 TESSERA_UNARY(Relu, a < T(0) ? T(0) : a);
 TESSERA_UNARY(Sigmoid, sigmoid_of(a));
 TESSERA_UNARY(Gelu, T(0.5) * a * (T(1) + erf_of(a * T(0.70710678118654752440))));
-TESSERA_UNARY(GeluTanh, T(0.5) * a * (T(1) + tanh_of(T(0.79788456080286535588) * (a + T(0.044715) * a * a * a))));
-TESSERA_UNARY(Silu, a * sigmoid_of(p[0] * a));
+TESSERA_UNARY(GeluTanh,
+              T(0.5) * a *
+                  (T(1) + tanh_of(T(0.79788456080286535588) * (a + T(0.044715) * a * a * a))));
+TESSERA_UNARY(Silu, a* sigmoid_of(p[0] * a));
 template <class T>
-TESSERA_INLINE T clamp01(T a) { return a < T(0) ? T(0) : a > T(1) ? T(1) : a; }
+TESSERA_INLINE T clamp01(T a) {
+  return a < T(0) ? T(0) : a > T(1) ? T(1) : a;
+}
 TESSERA_UNARY(HardSigmoid, clamp01(p[0] * a + p[1]));
-TESSERA_UNARY(HardSwish, a * clamp01(a * p[0] + p[1]));
+TESSERA_UNARY(HardSwish, a* clamp01(a* p[0] + p[1]));
 TESSERA_UNARY(LeakyRelu, a < T(0) ? p[0] * a : a);
 TESSERA_UNARY(Elu, a < T(0) ? p[0] * (exp_of(a) - T(1)) : a);
 TESSERA_UNARY(Selu, p[1] * (a < T(0) || a != a ? p[0] * (exp_of(a) - T(1)) : a));
 TESSERA_UNARY(Celu, a < T(0) ? p[0] * (exp_of(a / p[0]) - T(1)) : a);
 TESSERA_UNARY(Softplus, softplus_of(a));
 TESSERA_UNARY(Softsign, a / (T(1) + abs_of(a)));
-TESSERA_UNARY(Mish, a * tanh_of(softplus_of(a)));
+TESSERA_UNARY(Mish, a* tanh_of(softplus_of(a)));
 TESSERA_UNARY(ThresholdedRelu, a > p[0] || a != a ? a : T(0));
-TESSERA_UNARY(Shrink, a < -p[1] ? a + p[0] : a > p[1] ? a - p[0] : T(0));
+TESSERA_UNARY(Shrink, a<-p[1] ? a + p[0] : a> p[1] ? a - p[0] : T(0));
 
 template <class T, class F>
 const char* unary(int64_t n, const void* const* in, void* out, const double* params) {
@@ -264,7 +287,9 @@ const char* select(int64_t n, const void* const* in, void* out, const double*) {
 struct LoopTable {
   LoopFn fn[kFunctions][kComputes] = {};
 
-  constexpr void set(Function f, Compute c, LoopFn loop) { fn[static_cast<int>(f)][static_cast<int>(c)] = loop; }
+  constexpr void set(Function f, Compute c, LoopFn loop) {
+    fn[static_cast<int>(f)][static_cast<int>(c)] = loop;
+  }
   template <class F>
   constexpr void binary_floats(Function f) {
     set(f, Compute::kF32, binary<float, F>);

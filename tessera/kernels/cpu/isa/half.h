@@ -1,5 +1,6 @@
-// f16 and bf16 as bits, converted by branch-free integer arithmetic that compilers vectorise. The same results as
-// tessera/base/float.h, which is not included here: its inline functions would be shared between variants.
+// f16 and bf16 as bits, converted by branch-free integer arithmetic that compilers vectorise. The
+// same results as tessera/base/float.h, which is not included here: its inline functions would be
+// shared between variants.
 #pragma once
 
 #include "tessera/kernels/cpu/isa/vec.h"
@@ -38,12 +39,17 @@ TESSERA_INLINE float from_f16(uint16_t bits) {
 
 // To nearest even; overflow to infinity.
 TESSERA_INLINE uint16_t to_f16(float value) {
-  const uint32_t bits = bits_of(value), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-  // Adding 0.5 leaves a multiple of 2^-24, rounded to nearest even, in the low bits: the subnormals.
+  const uint32_t bits = bits_of(value), sign = (bits >> 16) & 0x8000u,
+                 magnitude = bits & 0x7fffffffu;
+  // Adding 0.5 leaves a multiple of 2^-24, rounded to nearest even, in the low bits: the
+  // subnormals.
   const uint32_t small = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
-  const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1) - ((127u - 15u) << 23)) >> 13;
+  const uint32_t normal =
+      (magnitude + 0xfffu + ((magnitude >> 13) & 1) - ((127u - 15u) << 23)) >> 13;
   const uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
-  const uint32_t finite = magnitude < 0x38800000u ? small : magnitude >= 0x477ff000u ? 0x7c00u : normal;
+  const uint32_t finite = magnitude < 0x38800000u    ? small
+                          : magnitude >= 0x477ff000u ? 0x7c00u
+                                                     : normal;
   return static_cast<uint16_t>(sign | (magnitude > 0x7f800000u ? nan : finite));
 }
 

@@ -1,5 +1,6 @@
-// Functions of one float, branch-free, so that loops over them become vector code. Errors in units in the last place,
-// held by math_test.cc: exp 1.5, log 1.5, tanh 2.5, erf 2.5, sigmoid 3.5 (where it is subnormal, it may be 0).
+// Functions of one float, branch-free, so that loops over them become vector code. Errors in units
+// in the last place, held by math_test.cc: exp 1.5, log 1.5, tanh 2.5, erf 2.5, sigmoid 3.5 (where
+// it is subnormal, it may be 0).
 #pragma once
 
 #include "tessera/kernels/cpu/isa/half.h"
@@ -8,7 +9,8 @@ namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 
 // e^x = 2^n e^r, |r| <= ln(2)/2; 2^n in two factors, so that results may be subnormal.
 TESSERA_INLINE float exp_of(float x) {
-  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
+  constexpr float kShift =
+      12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
   const float below = x > 89.0f ? 89.0f : x;
   const float c = below < -104.0f ? -104.0f : below;
   const float t = c * 1.44269504f + kShift;
@@ -22,7 +24,8 @@ TESSERA_INLINE float exp_of(float x) {
   const float e = (q * r) * r + r + 1.0f;
   const int32_t i = static_cast<int32_t>(bits_of(t) - bits_of(kShift));
   const int32_t half = i >> 1;
-  return e * float_of(static_cast<uint32_t>(half + 127) << 23) * float_of(static_cast<uint32_t>(i - half + 127) << 23);
+  return e * float_of(static_cast<uint32_t>(half + 127) << 23) *
+         float_of(static_cast<uint32_t>(i - half + 127) << 23);
 }
 
 // log(m 2^e) = e ln(2) + log(m), m in [sqrt(1/2), sqrt(2))
@@ -110,7 +113,9 @@ TESSERA_INLINE double log_of(double x) { return __builtin_log(x); }
 TESSERA_INLINE double tanh_of(double x) { return __builtin_tanh(x); }
 TESSERA_INLINE double erf_of(double x) { return __builtin_erf(x); }
 TESSERA_INLINE double sigmoid_of(double x) { return 1.0 / (1.0 + __builtin_exp(-x)); }
-TESSERA_INLINE double softplus_of(double x) { return (x < 0.0 ? 0.0 : x) + __builtin_log1p(__builtin_exp(-__builtin_fabs(x))); }
+TESSERA_INLINE double softplus_of(double x) {
+  return (x < 0.0 ? 0.0 : x) + __builtin_log1p(__builtin_exp(-__builtin_fabs(x)));
+}
 TESSERA_INLINE double abs_of(double x) { return __builtin_fabs(x); }
 
 }  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME

@@ -14,9 +14,11 @@ T highest(const T* x, int64_t n) {
   for (int j = 0; j < kWays; ++j) lanes[j] = -static_cast<T>(__builtin_inf());
   int64_t i = 0;
   for (; i + kWays <= n; i += kWays)
-    for (int j = 0; j < kWays; ++j) lanes[j] = x[i + j] != x[i + j] || lanes[j] < x[i + j] ? x[i + j] : lanes[j];
+    for (int j = 0; j < kWays; ++j)
+      lanes[j] = x[i + j] != x[i + j] || lanes[j] < x[i + j] ? x[i + j] : lanes[j];
   for (; i < n; ++i) lanes[0] = x[i] != x[i] || lanes[0] < x[i] ? x[i] : lanes[0];
-  for (int j = 1; j < kWays; ++j) lanes[0] = lanes[j] != lanes[j] || lanes[0] < lanes[j] ? lanes[j] : lanes[0];
+  for (int j = 1; j < kWays; ++j)
+    lanes[0] = lanes[j] != lanes[j] || lanes[0] < lanes[j] ? lanes[j] : lanes[0];
   return lanes[0];
 }
 
@@ -43,12 +45,15 @@ template <class T>
 void softmax_row(const T* __restrict x, T* __restrict y, int64_t n, bool log) {
   const T top = highest(x, n);
   if (log) {
-    const T tail = log_of(static_cast<T>(sum_of(x, n, [top](T v) __attribute__((always_inline)) { return exp_of(v - top); })));
+    const T tail = log_of(static_cast<T>(sum_of(
+        x, n, [top](T v) __attribute__((always_inline)) { return exp_of(v - top); })));
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - top) - tail;
     return;
   }
   for (int64_t i = 0; i < n; ++i) y[i] = exp_of(x[i] - top);
-  const T factor = static_cast<T>(1 / sum_of(y, n, [](T v) __attribute__((always_inline)) { return v; }));
+  const T factor =
+      static_cast<T>(1 / sum_of(
+                             y, n, [](T v) __attribute__((always_inline)) { return v; }));
   for (int64_t i = 0; i < n; ++i) y[i] *= factor;
 }
 
@@ -102,8 +107,17 @@ void norm_row(const RowNormArgs& a, const RowNorm<T>& n, int64_t row) {
   const T* __restrict x = n.x + row * a.length;
   T* __restrict y = n.y + row * a.length;
   const double count = static_cast<double>(a.length);
-  const T mean = a.rms ? T(0) : static_cast<T>(sum_of(x, a.length, [](T v) __attribute__((always_inline)) { return v; }) / count);
-  const double variance = sum_of(x, a.length, [mean](T v) __attribute__((always_inline)) { return (v - mean) * (v - mean); }) / count;
+  const T mean =
+      a.rms
+          ? T(0)
+          : static_cast<T>(sum_of(
+                               x, a.length, [](T v) __attribute__((always_inline)) { return v; }) /
+                           count);
+  const double variance =
+      sum_of(
+          x, a.length,
+          [mean](T v) __attribute__((always_inline)) { return (v - mean) * (v - mean); }) /
+      count;
   const T inverse = static_cast<T>(1 / __builtin_sqrt(variance + a.epsilon));
   if (n.mean) n.mean[row] = mean;
   if (n.inverse) n.inverse[row] = inverse;
@@ -118,7 +132,8 @@ void norm_row(const RowNormArgs& a, const RowNorm<T>& n, int64_t row) {
   } else if (n.scale) {
     for (int64_t i = 0; i < a.length; ++i) y[i] = (x[i] - mean) * inverse * n.scale[i];
   } else {
-    for (int64_t i = 0; i < a.length; ++i) y[i] = (x[i] - mean) * inverse + (n.bias ? n.bias[i] : T(0));
+    for (int64_t i = 0; i < a.length; ++i)
+      y[i] = (x[i] - mean) * inverse + (n.bias ? n.bias[i] : T(0));
   }
 }
 
@@ -132,17 +147,20 @@ void norm_items(const RowNormArgs& a, const tessera_launch* launch, int64_t firs
   n.y = static_cast<T*>((r++)->data);
   if (a.has_mean) n.mean = static_cast<T*>((r++)->data);
   if (a.has_inverse) n.inverse = static_cast<T*>((r++)->data);
-  for (int64_t row = first * a.chunk; row < least(a.rows, (first + count) * a.chunk); ++row) norm_row(a, n, row);
+  for (int64_t row = first * a.chunk; row < least(a.rows, (first + count) * a.chunk); ++row)
+    norm_row(a, n, row);
 }
 
 template <class T>
-void batch_items(const BatchNormArgs& a, const tessera_launch* launch, int64_t first, int64_t count) {
+void batch_items(const BatchNormArgs& a, const tessera_launch* launch, int64_t first,
+                 int64_t count) {
   const T* in[5];
   for (int i = 0; i < 5; ++i) in[i] = static_cast<const T*>(launch->ranges[i].data);
   T* out = static_cast<T*>(launch->ranges[5].data);
   for (int64_t p = first * a.chunk; p < least(a.planes, (first + count) * a.chunk); ++p) {
     const int64_t c = p % a.channels;
-    const T factor = static_cast<T>(static_cast<double>(in[1][c]) / __builtin_sqrt(static_cast<double>(in[4][c]) + a.epsilon));
+    const T factor = static_cast<T>(static_cast<double>(in[1][c]) /
+                                    __builtin_sqrt(static_cast<double>(in[4][c]) + a.epsilon));
     const T mean = in[3][c], shift = in[2][c];
     const T* __restrict x = in[0] + p * a.inner;
     T* __restrict y = out + p * a.inner;
@@ -157,7 +175,8 @@ TESSERA_INLINE float power_of(float base, float beta) { return exp_of(-beta * lo
 
 void softmax(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const auto& a = *static_cast<const SoftmaxArgs*>(launch->constants);
-  (a.wide ? softmax_items<double> : softmax_items<float>)(a, launch->ranges[0].data, launch->ranges[1].data, first, count);
+  (a.wide ? softmax_items<double> : softmax_items<float>)(a, launch->ranges[0].data,
+                                                          launch->ranges[1].data, first, count);
 }
 
 void row_norm(const tessera_launch* launch, uint32_t first, uint32_t count) {
@@ -173,7 +192,8 @@ void batch_norm(const tessera_launch* launch, uint32_t first, uint32_t count) {
 void lrn(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const auto& a = *static_cast<const LrnArgs*>(launch->constants);
   const int64_t runs = (a.inner + kLrnCols - 1) / kLrnCols;
-  const float factor = static_cast<float>(a.factor), bias = static_cast<float>(a.bias), beta = static_cast<float>(a.beta);
+  const float factor = static_cast<float>(a.factor), bias = static_cast<float>(a.bias),
+              beta = static_cast<float>(a.beta);
   for (int64_t item = first; item < int64_t{first} + count; ++item) {
     const int64_t column = item % runs * kLrnCols, cols = least(kLrnCols, a.inner - column);
     const int64_t at = item / runs * a.channels * a.inner + column;
@@ -184,7 +204,8 @@ void lrn(const tessera_launch* launch, uint32_t first, uint32_t count) {
       const int64_t last = least(a.channels, c - a.before + a.size);
       for (int64_t k = most<int64_t>(0, c - a.before); k < last; ++k)
         for (int64_t j = 0; j < cols; ++j) sum[j] += x[k * a.inner + j] * x[k * a.inner + j];
-      for (int64_t j = 0; j < cols; ++j) y[c * a.inner + j] = x[c * a.inner + j] * power_of(bias + factor * sum[j], beta);
+      for (int64_t j = 0; j < cols; ++j)
+        y[c * a.inner + j] = x[c * a.inner + j] * power_of(bias + factor * sum[j], beta);
     }
   }
 }

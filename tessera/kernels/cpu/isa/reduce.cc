@@ -1,5 +1,6 @@
-// Reductions over any axes. Where the innermost axis is reduced, an output is folded from contiguous rows; where it is
-// kept, a run of neighbouring outputs is folded together. Sums of floats are taken in double over blocks summed in lanes.
+// Reductions over any axes. Where the innermost axis is reduced, an output is folded from
+// contiguous rows; where it is kept, a run of neighbouring outputs is folded together. Sums of
+// floats are taken in double over blocks summed in lanes.
 #include "tessera/kernels/cpu/convert_block.h"
 #include "tessera/kernels/cpu/isa/entries.h"
 #include "tessera/kernels/cpu/isa/half.h"
@@ -15,7 +16,9 @@ constexpr bool kIsFloat = T(0.5) != T(0);
 
 struct Sum {
   template <class T>
-  static constexpr T start() { return 0; }
+  static constexpr T start() {
+    return 0;
+  }
   template <class T>
   TESSERA_INLINE T fold(T a, T b) {
     if constexpr (kIsFloat<T>)
@@ -26,7 +29,9 @@ struct Sum {
 };
 struct Prod {
   template <class T>
-  static constexpr T start() { return 1; }
+  static constexpr T start() {
+    return 1;
+  }
   template <class T>
   TESSERA_INLINE T fold(T a, T b) {
     if constexpr (kIsFloat<T>)
@@ -36,32 +41,52 @@ struct Prod {
   }
 };
 template <class T>
-constexpr T kLowest = kIsFloat<T> ? -static_cast<T>(__builtin_inf()) : T(-1) < T(0) ? static_cast<T>(INT64_MIN) : T(0);
+constexpr T kLowest = kIsFloat<T>    ? -static_cast<T>(__builtin_inf())
+                      : T(-1) < T(0) ? static_cast<T>(INT64_MIN)
+                                     : T(0);
 template <class T>
-constexpr T kHighest = kIsFloat<T> ? static_cast<T>(__builtin_inf()) : T(-1) < T(0) ? static_cast<T>(INT64_MAX) : static_cast<T>(UINT64_MAX);
+constexpr T kHighest = kIsFloat<T>    ? static_cast<T>(__builtin_inf())
+                       : T(-1) < T(0) ? static_cast<T>(INT64_MAX)
+                                      : static_cast<T>(UINT64_MAX);
 struct Max {
   template <class T>
-  static constexpr T start() { return kLowest<T>; }
+  static constexpr T start() {
+    return kLowest<T>;
+  }
   template <class T>
-  TESSERA_INLINE T fold(T a, T b) { return b != b ? b : (a < b ? b : a); }
+  TESSERA_INLINE T fold(T a, T b) {
+    return b != b ? b : (a < b ? b : a);
+  }
 };
 struct Min {
   template <class T>
-  static constexpr T start() { return kHighest<T>; }
+  static constexpr T start() {
+    return kHighest<T>;
+  }
   template <class T>
-  TESSERA_INLINE T fold(T a, T b) { return b != b ? b : (b < a ? b : a); }
+  TESSERA_INLINE T fold(T a, T b) {
+    return b != b ? b : (b < a ? b : a);
+  }
 };
 struct And {
   template <class T>
-  static constexpr T start() { return 1; }
+  static constexpr T start() {
+    return 1;
+  }
   template <class T>
-  TESSERA_INLINE T fold(T a, T b) { return a != 0 && b != 0; }
+  TESSERA_INLINE T fold(T a, T b) {
+    return a != 0 && b != 0;
+  }
 };
 struct Or {
   template <class T>
-  static constexpr T start() { return 0; }
+  static constexpr T start() {
+    return 0;
+  }
   template <class T>
-  TESSERA_INLINE T fold(T a, T b) { return a != 0 || b != 0; }
+  TESSERA_INLINE T fold(T a, T b) {
+    return a != 0 || b != 0;
+  }
 };
 
 // Steps through the indices of `dims`, keeping the offset.
@@ -71,7 +96,8 @@ struct Walk {
   int64_t index[kMaxSpaceRank];
   int64_t offset;
 
-  Walk(int32_t r, const int64_t* d, const int64_t* s, int64_t start) : rank(r), dims(d), strides(s), offset(0) {
+  Walk(int32_t r, const int64_t* d, const int64_t* s, int64_t start)
+      : rank(r), dims(d), strides(s), offset(0) {
     for (int axis = rank; axis-- > 0;) {
       index[axis] = start == 0 ? 0 : start % dims[axis];
       start = start == 0 ? 0 : start / dims[axis];
@@ -132,9 +158,13 @@ T fold_block(const T* x, int64_t count) {
 
 // Floats are gathered in double across blocks.
 template <class T>
-struct WideOf { using type = T; };
+struct WideOf {
+  using type = T;
+};
 template <>
-struct WideOf<float> { using type = double; };
+struct WideOf<float> {
+  using type = double;
+};
 
 template <class T, class F>
 void reduce_rows(const ReduceArgs& a, const void* x, void* y, int64_t first, int64_t last) {
@@ -150,7 +180,9 @@ void reduce_rows(const ReduceArgs& a, const void* x, void* y, int64_t first, int
     for (int64_t r = 0; r < rows; ++r, reduced.next())
       for (int64_t i = 0; i < row; i += kBlock) {
         const int64_t count = least(kBlock, row - i);
-        total = F::fold(total, static_cast<Wide>(fold_block<T, F>(read(a, x, kept.offset + reduced.offset + i, count, scratch), count)));
+        total = F::fold(total,
+                        static_cast<Wide>(fold_block<T, F>(
+                            read(a, x, kept.offset + reduced.offset + i, count, scratch), count)));
       }
     const int64_t slot = (o - first) % kBlock;
     results[slot] = static_cast<T>(total);
@@ -176,7 +208,8 @@ void reduce_columns(const ReduceArgs& a, const void* x, void* y, int64_t first, 
         const T* from = read(a, x, kept.offset + reduced.offset, count, scratch);
         for (int64_t j = 0; j < count; ++j) partial[j] = F::fold(partial[j], from[j]);
       }
-      for (int64_t j = 0; j < count; ++j) total[j] = F::fold(total[j], static_cast<Wide>(partial[j]));
+      for (int64_t j = 0; j < count; ++j)
+        total[j] = F::fold(total[j], static_cast<Wide>(partial[j]));
     }
     for (int64_t j = 0; j < count; ++j) partial[j] = static_cast<T>(total[j]);
     write(a, partial, count, y, o);
@@ -209,7 +242,8 @@ void reduce(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const bool inner_kept = a.reduced_rank == 0 || a.reduced_strides[a.reduced_rank - 1] != 1;
   const ReduceFn fn = inner_kept ? fns.columns : fns.rows;
   if (!fn) return launch->fail(launch, "reduction without a loop for its type");
-  fn(a, launch->ranges[0].data, launch->ranges[1].data, int64_t{first} * a.chunk, least(a.outputs, (int64_t{first} + count) * a.chunk));
+  fn(a, launch->ranges[0].data, launch->ranges[1].data, int64_t{first} * a.chunk,
+     least(a.outputs, (int64_t{first} + count) * a.chunk));
 }
 
 }  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME

@@ -28,11 +28,13 @@ void nearest_row(const ResizeArgs& a, const Taps& columns, const char* x, char* 
     uint32_t* __restrict to = reinterpret_cast<uint32_t*>(y);
     for (int64_t o = 0; o < a.out[1]; ++o) to[o] = from[columns.indices[o]];
   } else {
-    for (int64_t o = 0; o < a.out[1]; ++o) __builtin_memcpy(y + o * size, x + columns.indices[o] * size, static_cast<size_t>(size));
+    for (int64_t o = 0; o < a.out[1]; ++o)
+      __builtin_memcpy(y + o * size, x + columns.indices[o] * size, static_cast<size_t>(size));
   }
 }
 
-void mixed_row(const ResizeArgs& a, const Taps& rows, const Taps& columns, int64_t row, const float* x, float* y) {
+void mixed_row(const ResizeArgs& a, const Taps& rows, const Taps& columns, int64_t row,
+               const float* x, float* y) {
   alignas(64) float mixed[kResizeRow];
   const int64_t length = a.in[1] * a.inner;
   for (int64_t i = 0; i < length; ++i) mixed[i] = 0;
@@ -45,7 +47,8 @@ void mixed_row(const ResizeArgs& a, const Taps& rows, const Taps& columns, int64
     const int32_t begin = columns.first[o], end = columns.first[o + 1];
     for (int64_t k = 0; k < a.inner; ++k) {
       float sum = 0;
-      for (int32_t t = begin; t < end; ++t) sum += columns.weights[t] * mixed[columns.indices[t] * a.inner + k];
+      for (int32_t t = begin; t < end; ++t)
+        sum += columns.weights[t] * mixed[columns.indices[t] * a.inner + k];
       y[o * a.inner + k] = sum;
     }
   }
@@ -64,9 +67,11 @@ void resize(const tessera_launch* launch, uint32_t first, uint32_t count) {
     const char* x = static_cast<const char*>(launch->ranges[0].data);
     char* y = static_cast<char*>(launch->ranges[1].data);
     if (a.nearest)
-      nearest_row(a, columns, x + (plane + rows.indices[row]) * in_row * a.bytes, y + i * out_row * a.bytes);
+      nearest_row(a, columns, x + (plane + rows.indices[row]) * in_row * a.bytes,
+                  y + i * out_row * a.bytes);
     else
-      mixed_row(a, rows, columns, row, reinterpret_cast<const float*>(x) + plane * in_row, reinterpret_cast<float*>(y) + i * out_row);
+      mixed_row(a, rows, columns, row, reinterpret_cast<const float*>(x) + plane * in_row,
+                reinterpret_cast<float*>(y) + i * out_row);
   }
 }
 

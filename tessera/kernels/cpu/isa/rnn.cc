@@ -7,7 +7,8 @@ namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
 
 // y (rows) = bias + m (rows, cols) * v (cols); bias may be null
-void product(const float* m, const float* bias, const float* v, int64_t rows, int64_t cols, float* y) {
+void product(const float* m, const float* bias, const float* v, int64_t rows, int64_t cols,
+             float* y) {
   constexpr int kRows = 4;
   int64_t r = 0;
   for (; r + kRows <= rows; r += kRows) {
@@ -35,21 +36,36 @@ TESSERA_INLINE void each(float* x, int64_t n, F f) {
   for (int64_t i = 0; i < n; ++i) x[i] = f(x[i]);
 }
 
-#define TESSERA_FORMULA(expression) [=](float x) __attribute__((always_inline)) { return expression; }
+#define TESSERA_FORMULA(expression) \
+  [=](float x) __attribute__((always_inline)) { return expression; }
 
 void activate(Activation f, float a, float b, float* values, int64_t n) {
   switch (f) {
-    case Activation::kAffine: return each(values, n, TESSERA_FORMULA(a * x + b));
-    case Activation::kElu: return each(values, n, TESSERA_FORMULA(x < 0 ? a * (exp_of(x) - 1.0f) : x));
-    case Activation::kHardSigmoid: return each(values, n, TESSERA_FORMULA(a * x + b < 0 ? 0.0f : a * x + b > 1 ? 1.0f : a * x + b));
-    case Activation::kLeakyRelu: return each(values, n, TESSERA_FORMULA(x < 0 ? a * x : x));
-    case Activation::kRelu: return each(values, n, TESSERA_FORMULA(x < 0 ? 0.0f : x));
-    case Activation::kScaledTanh: return each(values, n, TESSERA_FORMULA(a * tanh_of(b * x)));
-    case Activation::kSigmoid: return each(values, n, TESSERA_FORMULA(sigmoid_of(x)));
-    case Activation::kSoftplus: return each(values, n, TESSERA_FORMULA(softplus_of(x)));
-    case Activation::kSoftsign: return each(values, n, TESSERA_FORMULA(x / (1.0f + abs_of(x))));
-    case Activation::kTanh: return each(values, n, TESSERA_FORMULA(tanh_of(x)));
-    case Activation::kThresholdedRelu: return each(values, n, TESSERA_FORMULA(x >= a || x != x ? x : 0.0f));
+    case Activation::kAffine:
+      return each(values, n, TESSERA_FORMULA(a * x + b));
+    case Activation::kElu:
+      return each(values, n, TESSERA_FORMULA(x < 0 ? a * (exp_of(x) - 1.0f) : x));
+    case Activation::kHardSigmoid:
+      return each(values, n,
+                  TESSERA_FORMULA(a * x + b < 0   ? 0.0f
+                                  : a * x + b > 1 ? 1.0f
+                                                  : a * x + b));
+    case Activation::kLeakyRelu:
+      return each(values, n, TESSERA_FORMULA(x < 0 ? a * x : x));
+    case Activation::kRelu:
+      return each(values, n, TESSERA_FORMULA(x < 0 ? 0.0f : x));
+    case Activation::kScaledTanh:
+      return each(values, n, TESSERA_FORMULA(a * tanh_of(b * x)));
+    case Activation::kSigmoid:
+      return each(values, n, TESSERA_FORMULA(sigmoid_of(x)));
+    case Activation::kSoftplus:
+      return each(values, n, TESSERA_FORMULA(softplus_of(x)));
+    case Activation::kSoftsign:
+      return each(values, n, TESSERA_FORMULA(x / (1.0f + abs_of(x))));
+    case Activation::kTanh:
+      return each(values, n, TESSERA_FORMULA(tanh_of(x)));
+    case Activation::kThresholdedRelu:
+      return each(values, n, TESSERA_FORMULA(x >= a || x != x ? x : 0.0f));
   }
 }
 
@@ -60,10 +76,15 @@ struct Layer {
   float *h, *c;                      // state
   float *in, *back, *rest;           // scratch: gates of x, gates of h, H more
 
-  void apply(int which, float* x) const { activate(a.f[direction][which], a.alpha[direction][which], a.beta[direction][which], x, a.H); }
+  void apply(int which, float* x) const {
+    activate(a.f[direction][which], a.alpha[direction][which], a.beta[direction][which], x, a.H);
+  }
   void clipped(int which, float* x) const {
     const float bound = a.clip;
-    each(x, a.H, [bound](float v) __attribute__((always_inline)) { return v < -bound ? -bound : v > bound ? bound : v; });
+    each(
+        x, a.H, [bound](float v) __attribute__((always_inline)) {
+          return v < -bound ? -bound : v > bound ? bound : v;
+        });
     apply(which, x);
   }
   // in = W x + b, back = R h + b, then the first `gates` gates of in hold their sum.
@@ -134,12 +155,25 @@ void rnn(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const auto floats = [&](int i) { return static_cast<float*>(range[i]); };
   for (uint32_t item = first; item < first + count; ++item) {
     const int64_t d = item / a.N, n = item % a.N, state = (d * a.N + n) * H;
-    const int64_t length = !range[4] ? a.T : a.wide_lengths ? static_cast<const int64_t*>(range[4])[n] : static_cast<const int32_t*>(range[4])[n];
-    if (length < 0 || length > a.T) return launch->fail(launch, "the length of a sequence is outside of 0 to its steps");
+    const int64_t length = !range[4]        ? a.T
+                           : a.wide_lengths ? static_cast<const int64_t*>(range[4])[n]
+                                            : static_cast<const int32_t*>(range[4])[n];
+    if (length < 0 || length > a.T)
+      return launch->fail(launch, "the length of a sequence is outside of 0 to its steps");
     float* scratch = workspace + item * rnn_scratch(H, G);
     const float* bias = floats(3) ? floats(3) + d * 2 * G * H : nullptr;
-    const Layer l{a, static_cast<int>(d), floats(1) + d * G * H * a.I, floats(2) + d * G * H * H, bias, bias ? bias + G * H : nullptr,
-                  floats(7) ? floats(7) + d * 3 * H : nullptr, scratch, scratch + H, scratch + 3 * H, scratch + (3 + G) * H, scratch + 2 * H};
+    const Layer l{a,
+                  static_cast<int>(d),
+                  floats(1) + d * G * H * a.I,
+                  floats(2) + d * G * H * H,
+                  bias,
+                  bias ? bias + G * H : nullptr,
+                  floats(7) ? floats(7) + d * 3 * H : nullptr,
+                  scratch,
+                  scratch + H,
+                  scratch + 3 * H,
+                  scratch + (3 + G) * H,
+                  scratch + 2 * H};
     for (int64_t k = 0; k < H; ++k) {
       l.h[k] = floats(5) ? floats(5)[state + k] : 0.0f;
       l.c[k] = floats(6) ? floats(6)[state + k] : 0.0f;
@@ -148,9 +182,13 @@ void rnn(const tessera_launch* launch, uint32_t first, uint32_t count) {
     float* y = floats(8);
     for (int64_t s = 0; s < a.T; ++s) {
       const int64_t t = reverse && s < length ? length - 1 - s : s;
-      if (s < length) (a.kind == RnnKind::kRnn ? rnn_step : a.kind == RnnKind::kGru ? gru_step : lstm_step)(l, floats(0) + (t * a.N + n) * a.I);
+      if (s < length)
+        (a.kind == RnnKind::kRnn   ? rnn_step
+         : a.kind == RnnKind::kGru ? gru_step
+                                   : lstm_step)(l, floats(0) + (t * a.N + n) * a.I);
       if (y)
-        for (int64_t k = 0; k < H; ++k) y[((t * a.directions + d) * a.N + n) * H + k] = s < length ? l.h[k] : 0.0f;
+        for (int64_t k = 0; k < H; ++k)
+          y[((t * a.directions + d) * a.N + n) * H + k] = s < length ? l.h[k] : 0.0f;
     }
     for (int64_t k = 0; k < H; ++k) {
       if (floats(9)) floats(9)[state + k] = l.h[k];

@@ -1,4 +1,5 @@
-// Vectors of floats of the variant's width. Included by isa/*.cc only; everything is static or in the variant's namespace.
+// Vectors of floats of the variant's width. Included by isa/*.cc only; everything is static or in
+// the variant's namespace.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,13 @@ TESSERA_INLINE void store(float* p, Vec v) { *reinterpret_cast<VecU*>(p) = v; }
 TESSERA_INLINE Vec splat(float v) { return Vec{} + v; }
 
 template <class T>
-TESSERA_INLINE T least(T a, T b) { return b < a ? b : a; }
+TESSERA_INLINE T least(T a, T b) {
+  return b < a ? b : a;
+}
 template <class T>
-TESSERA_INLINE T most(T a, T b) { return a < b ? b : a; }
+TESSERA_INLINE T most(T a, T b) {
+  return a < b ? b : a;
+}
 
 // Sum of the lanes, pairwise.
 TESSERA_INLINE float sum_lanes(Vec v) {
