@@ -10,7 +10,9 @@ std::vector<op::Claim> Table::probe(const op::Problem& problem) const {
   for (const Family& family : families_)
     for (const Row& row : family.rows)
       if (row.op == problem.op->name) {
-        claims.push_back(row.probe(problem));
+        claims.push_back(problem.fused() && !row.fuses
+                             ? op::Claim::refuse("", "takes no steps behind its operator")
+                             : row.probe(problem));
         claims.back().kernel = std::string(row.kernel);
       }
   return claims;

@@ -24,6 +24,7 @@ struct Row {
                                                  const op::Claim& claim);
   Status (*pack)(const op::Problem& problem, int index, const std::byte* source,
                  std::byte* target) = nullptr;
+  bool fuses = false;  // takes steps behind its operator; without: refused before probe is asked
 };
 
 // Rows and the functions that their launches name.

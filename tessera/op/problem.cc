@@ -16,7 +16,11 @@ std::string text(const Attr& value) {
 }
 
 std::string text(const Operand& o) {
-  return o.present ? fmt::format("{}[{}]", name_of(o.dtype), fmt::join(o.dims, ",")) : "none";
+  if (!o.present) return "none";
+  std::string s = fmt::format("{}[{}]", name_of(o.dtype), fmt::join(o.dims, ","));
+  if (!o.layout.empty()) s += "{" + o.layout + "}";
+  if (!o.strides.empty()) s += fmt::format("s[{}]", fmt::join(o.strides, ","));
+  return s;
 }
 
 }  // namespace
@@ -27,6 +31,12 @@ std::string Problem::str() const {
   s += "_out";
   for (const Operand& o : out) s += "_" + text(o);
   for (const auto& [name, value] : attrs.all()) s += fmt::format("_{}={}", name, text(value));
+  for (const Step& step : steps) {
+    s += fmt::format("_then_{}({})", step.op->name, fmt::join(step.in, ","));
+    for (const auto& [name, value] : step.attrs.all())
+      s += fmt::format("_{}={}", name, text(value));
+  }
+  if (fused()) s += fmt::format("_results={}", fmt::join(results, ","));
   return s;
 }
 

@@ -32,13 +32,34 @@ struct Operand {
   int64_t count() const { return element_count(dims).value_or(0); }
 };
 
-struct Problem {
+// An element-wise operator of a fused group. Its arguments are values of the group: [0, in.size())
+// are the problem's inputs, in.size() is the anchor's result, then come the steps' results in
+// order.
+struct Step {
   const OpDef* op = nullptr;
+  Attrs attrs;
+  std::vector<int> in;  // values; -1: an optional input left out
+  Operand out;          // dtype and dims of the result
+};
+
+// An operator on concrete operands, or a fused group: an anchor and the steps behind it. The
+// anchor's inputs come first, then what the steps read beside.
+struct Problem {
+  const OpDef* op = nullptr;  // the anchor
   Attrs attrs;
   std::vector<Operand> in;
   std::vector<Operand> out;
+  std::vector<Step> steps = {};
+  size_t arity = 0;               // with steps: how many inputs are the anchor's
+  Operand result = {};            // with steps: the anchor's result
+  std::vector<int> results = {};  // with steps: the value that each output is
 
-  bool has(size_t i) const { return i < in.size() && in[i].present; }
+  bool fused() const { return !steps.empty(); }
+  // What the anchor reads, left-out optional inputs included.
+  size_t anchor_inputs() const { return fused() ? arity : in.size(); }
+  // What the anchor yields first.
+  const Operand& anchor_result() const { return fused() ? result : out[0]; }
+  bool has(size_t i) const { return i < anchor_inputs() && in[i].present; }
   // "conv_f32[1,64,56,56]_f32[64,64,3,3]_out_f32[1,64,56,56]_strides=1,1": names a case in tests,
   // bench and reports.
   std::string str() const;
