@@ -1,0 +1,152 @@
+// Launch instructions: prepared once per sizes, then handed over as commands.
+#include <algorithm>
+
+#include "tessera/runtime/run.h"
+
+namespace tessera::runtime {
+namespace {
+
+// Commands are handed over in batches, so that a deadline is noticed.
+constexpr size_t kBatch = 64;
+
+}  // namespace
+
+Status Executor::Run::to_device(const Region& r, int id, std::vector<Cell>& cells) {
+  Cell& cell = cells[static_cast<size_t>(id)];
+  if (cell.slice.slab || cell.count() == 0) return {};
+  const Slot& slot = r.slots[static_cast<size_t>(id)];
+  const Slot& root = slot.alias == kNone ? slot : r.slots[static_cast<size_t>(slot.alias)];
+  const op::Tensor tensor = to_value(cell).tensor();
+  TRY_ASSIGN(Cell wrapped, root.storage == Storage::kConstant
+                               ? e.machine_.weights->get(
+                                     e.plan_->constants[static_cast<size_t>(root.constant)].tensor)
+                               : from_tensor(e.machine_.memory, tensor));
+  cell.slice = wrapped.slice;
+  cell.host = wrapped.host;
+  cell.keep = wrapped.keep;
+  return {};
+}
+
+Status Executor::Run::place(const Region& r, RegionState& state, int id, std::vector<Cell>& cells,
+                            const op::Bindings& bindings, const Instruction& i) {
+  const Slot& slot = r.slots[static_cast<size_t>(id)];
+  Cell& cell = cells[static_cast<size_t>(id)];
+  TRY_ASSIGN(op::Dims dims, plan::dims_of(slot, bindings));
+  if (slot.storage == Storage::kHeap) {
+    TRY_ASSIGN(cell, allocate(e.machine_.memory, slot.type.dtype, std::move(dims)));
+    return hold(cell, i);
+  }
+  const int64_t offset = state.layout.offsets[static_cast<size_t>(id)];
+  cell.dtype = slot.type.dtype;
+  cell.dims = std::move(dims);
+  cell.slice = state.slab.slice();
+  cell.slice.offset_bytes += static_cast<uint64_t>(offset);
+  cell.slice.size_bytes = static_cast<uint64_t>(cell.bytes().value);
+  cell.host = state.slab.host() + offset;
+  if (!state.slab) {
+    static std::byte nowhere[kAlignment];
+    cell.slice = {};
+    cell.host = nowhere;
+  }
+  return {};
+}
+
+Status Executor::Run::launch(const Region& r, RegionState& state, size_t n,
+                             std::vector<Cell>& cells, const op::Bindings& bindings) {
+  const Instruction& i = r.body[n];
+  Prepared& p = state.prepared[n];
+  if (std::vector<int64_t> sizes = values_of(i.symbols, bindings); !p.valid || p.sizes != sizes) {
+    p.valid = false;
+    TRY_ASSIGN(p.problem, plan::problem_of(*e.plan_, r, i, bindings));
+    p.source = nullptr;
+    std::string refusals;
+    for (const op::ClaimSource* source : e.machine_.sources)
+      for (op::Claim& claim : source->probe(p.problem)) {
+        if (claim.kernel != i.kernel) continue;
+        if (!claim.supported()) {
+          refusals = claim.refusal;
+          continue;
+        }
+        p.source = source;
+        p.claim = std::move(claim);
+      }
+    // Sizes that came up on the way may be another kernel's, or the reference's, business.
+    if (!p.source) {
+      TRY(flush());
+      for (int id : i.out)
+        if (id != kNone && r.slots[static_cast<size_t>(id)].storage == Storage::kHeap)
+          held -= cells[static_cast<size_t>(id)].bytes();
+      return host(r, n, cells);
+    }
+    TRY_ASSIGN(p.launches, p.source->prepare(p.problem, p.claim));
+    p.entries.clear();
+    for (const op::LaunchSpec& spec : p.launches) {
+      auto entry = e.machine_.entries.find(spec.entry);
+      if (entry == e.machine_.entries.end())
+        return error(Code::kInternal, "kernel '{}' has no entry '{}'", i.kernel, spec.entry);
+      p.entries.push_back(entry->second);
+    }
+    p.packed.clear();
+    for (size_t k = 0; k < p.claim.packed.size(); ++k) {
+      const int id = i.in[static_cast<size_t>(p.claim.packed[k].input)];
+      const Slot& slot = r.slots[static_cast<size_t>(id)];
+      const Slot& root = slot.alias == kNone ? slot : r.slots[static_cast<size_t>(slot.alias)];
+      const op::Tensor& tensor = e.plan_->constants[static_cast<size_t>(root.constant)].tensor;
+      TRY_ASSIGN(Cell cell, e.machine_.weights->packed(*p.source, p.problem, p.claim,
+                                                       static_cast<int>(k), tensor));
+      p.packed.push_back(std::move(cell));
+    }
+    p.sizes = std::move(sizes);
+    p.valid = true;
+  }
+  if (p.claim.workspace.value > 0 &&
+      (!state.workspace.host || state.workspace.bytes() < p.claim.workspace)) {
+    TRY(flush());
+    TRY_ASSIGN(state.workspace,
+               allocate(e.machine_.memory, DType::kU8, {p.claim.workspace.value}, "workspace"));
+  }
+  for (size_t k = 0; k < p.launches.size(); ++k) {
+    const op::LaunchSpec& spec = p.launches[k];
+    if (spec.grid == 0) continue;
+    auto slices = std::make_unique<std::vector<hal::Slice>>();
+    for (const op::Argument& a : spec.arguments) {
+      hal::Slice slice{};
+      switch (a.kind) {
+        case op::Argument::kInput:
+        case op::Argument::kOutput: {
+          const int id =
+              (a.kind == op::Argument::kInput ? i.in : i.out)[static_cast<size_t>(a.index)];
+          if (id == kNone) break;
+          TRY(to_device(r, id, cells));
+          slice = cells[static_cast<size_t>(id)].slice;
+          break;
+        }
+        case op::Argument::kPacked:
+          slice = p.packed[static_cast<size_t>(a.index)].slice;
+          break;
+        case op::Argument::kWorkspace:
+          slice = state.workspace.slice;
+          slice.offset_bytes += static_cast<uint64_t>(a.offset);
+          slice.size_bytes -= static_cast<uint64_t>(a.offset);
+          break;
+      }
+      slices->push_back(slice);
+    }
+    commands.push_back(hal::launch({.executable = &e.machine_.executable,
+                                    .entry = p.entries[k],
+                                    .grid = spec.grid,
+                                    .ranges = *slices,
+                                    .constants = spec.constants,
+                                    .label = state.labels[n].c_str(),
+                                    .site = {}}));
+    ranges.push_back(std::move(slices));
+  }
+  ++e.counters_.launches;
+  if (commands.size() >= kBatch && options.deadline) {
+    TRY(flush());
+    TRY(check(i));
+  }
+  return {};
+}
+
+}  // namespace tessera::runtime
