@@ -1,37 +1,14 @@
 // Element-wise functions with broadcasting, for all types of 8 bits and more: row cpu.elementwise
 // for each operator.
-#include <algorithm>
-#include <array>
+#include "tessera/kernels/cpu/elementwise.h"
 
-#include "tessera/kernels/cpu/claims.h"
-#include "tessera/kernels/cpu/elementwise_args.h"
+#include <algorithm>
+#include <unordered_map>
+
 #include "tessera/kernels/cpu/families.h"
 
 namespace tessera::kernels::cpu {
 namespace {
-
-enum Domain : uint8_t {
-  kFloats = 1,
-  kInts = 2,
-  kBools = 4,
-  kAnything = 8
-};  // kAnything: elements are only moved
-
-struct Param {
-  std::string_view attr = "";  // empty: always `otherwise`
-  double otherwise = 0;
-};
-
-struct FunctionRow {
-  std::string_view op;
-  Function function;
-  int inputs;
-  int domain;
-  NumericClass numeric = NumericClass::kExact;
-  double flops = 1;  // per element
-  std::array<Param, 3> params = {};
-  bool yields_bool = false;
-};
 
 using enum Function;
 constexpr NumericClass kClose = NumericClass::kApproximate;
@@ -99,10 +76,7 @@ constexpr FunctionRow kFunctionRows[] = {
     {"mish", kMish, 1, kFloats, kClose, 70},
 };
 
-const FunctionRow& row_of(const Problem& p) {
-  return *std::find_if(std::begin(kFunctionRows), std::end(kFunctionRows),
-                       [&](const FunctionRow& r) { return r.op == p.op->name; });
-}
+const FunctionRow& row_of(const Problem& p) { return *function_row(p.op->name); }
 
 Compute raw_compute(int bytes) {
   return bytes == 1   ? Compute::kRaw1
@@ -139,7 +113,7 @@ bool in_domain(DType dtype, int domain) {
 }
 
 bool fill(const FunctionRow& row, const Problem& p, ElementwiseArgs& args) {
-  args.function = row.function == kGelu && p.attrs.i("tanh") != 0 ? kGeluTanh : row.function;
+  args.function = function_of(row, p.attrs);
   args.compute = compute_of(row, p);
   args.inputs = row.inputs;
   args.count = p.out[0].count();
@@ -168,13 +142,7 @@ bool fill(const FunctionRow& row, const Problem& p, ElementwiseArgs& args) {
   const DType out = p.out[0].dtype;
   args.out_bytes = bits_of(out) / 8;
   args.out_dtype = row.yields_bool || stored_in(out, args.compute) ? -1 : static_cast<int32_t>(out);
-  for (size_t i = 0; i < row.params.size(); ++i) {
-    const Param& param = row.params[i];
-    const op::Attr* value = param.attr.empty() ? nullptr : p.attrs.find(param.attr);
-    const int64_t* integer = value ? std::get_if<int64_t>(value) : nullptr;
-    args.params[i] =
-        integer ? static_cast<double>(*integer) : p.attrs.f(param.attr, param.otherwise);
-  }
+  std::ranges::copy(params_of(row, p.attrs), args.params);
   return true;
 }
 
@@ -218,6 +186,33 @@ Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
 }
 
 }  // namespace
+
+std::span<const FunctionRow> function_rows() { return kFunctionRows; }
+
+const FunctionRow* function_row(std::string_view op) {
+  static const auto rows = [] {
+    std::unordered_map<std::string_view, const FunctionRow*> map;
+    for (const FunctionRow& row : kFunctionRows) map.emplace(row.op, &row);
+    return map;
+  }();
+  const auto found = rows.find(op);
+  return found == rows.end() ? nullptr : found->second;
+}
+
+Function function_of(const FunctionRow& row, const op::Attrs& attrs) {
+  return row.function == kGelu && attrs.i("tanh") != 0 ? kGeluTanh : row.function;
+}
+
+std::array<double, kMaxParams> params_of(const FunctionRow& row, const op::Attrs& attrs) {
+  std::array<double, kMaxParams> params{};
+  for (size_t i = 0; i < row.params.size(); ++i) {
+    const auto& [attr, otherwise] = row.params[i];
+    const op::Attr* value = attr.empty() ? nullptr : attrs.find(attr);
+    const int64_t* integer = value ? std::get_if<int64_t>(value) : nullptr;
+    params[i] = integer ? static_cast<double>(*integer) : attrs.f(attr, otherwise);
+  }
+  return params;
+}
 
 std::span<const Row> elementwise_rows() {
   static const std::vector<Row> rows = [] {
