@@ -105,10 +105,28 @@ Result<std::vector<Type>> scan_rule(const InferContext& c) {
   return types;
 }
 
+// fused(inputs...) { anchor, steps... }: the body computed as one. Its first node is the anchor;
+// element-wise operators that read its result follow. Everything from outside is an input.
+Result<std::vector<Type>> fused_rule(const InferContext& c) {
+  if (c.bodies[0].empty()) return c.fail("the body yields nothing");
+  return c.bodies[0];
+}
+
 }  // namespace
 
 std::span<const OpDef> control_rows() {
   static const std::vector<OpDef> rows{
+      {"fused",
+       OpClass::kComposite,
+       0,
+       kVariadic,
+       1,
+       kVariadic,
+       {},
+       fused_rule,
+       nullptr,
+       nullptr,
+       1},
       {"if", OpClass::kPrimitive, 1, kVariadic, 0, kVariadic, {}, if_rule, nullptr, nullptr, 2},
       {"loop",
        OpClass::kPrimitive,

@@ -188,6 +188,8 @@ std::optional<Contents> shape_of_contents(const InferContext& c, const Type&) {
 
 std::span<const OpDef> shape_rows() {
   static const std::vector<OpDef> rows{
+      // The same elements in another layout: what ir::ValueInfo::layout says of input and output.
+      {"relayout", kPrimitive, 1, 1, 1, 1, {}, same_as_input, same_contents},
       {"identity", kPrimitive, 1, 1, 1, 1, {}, same_as_input, same_contents},
       {"reshape",
        kPrimitive,

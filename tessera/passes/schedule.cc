@@ -5,6 +5,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "tessera/passes/layouts.h"
+#include "tessera/passes/problem.h"
+
 namespace tessera::passes {
 namespace {
 
@@ -13,11 +16,6 @@ using plan::kNone;
 using plan::Slot;
 using plan::Storage;
 using Kind = plan::Instruction::Kind;
-
-bool is_view(const op::OpDef& op) {
-  return op.name == "reshape" || op.name == "identity" || op.name == "unsqueeze" ||
-         op.name == "squeeze" || op.name == "flatten";
-}
 
 bool follows_from_sizes(const ir::ValueInfo& value) {
   return value.contents && !value.constant && value.type.is_tensor() && value.type.ranked() &&
@@ -152,6 +150,7 @@ class Scheduler {
     slot.type = info.type;
     slot.storage = storage;
     slot.contents = info.contents;
+    slot.layout = info.layout;
     c.region.slots.push_back(std::move(slot));
     return c.slot_of[static_cast<size_t>(id)] = static_cast<int>(c.region.slots.size()) - 1;
   }
@@ -195,11 +194,13 @@ class Scheduler {
     i.op = n.op;
     i.attrs = n.attrs;
     i.origin = n.origin;
-    for (ir::ValueId id : n.inputs) {
+    const bool fused = n.op->name == "fused";
+    if (fused) set_group(i, group_of(n));
+    for (ir::ValueId id : fused ? group_of(n).in : n.inputs) {
       TRY_ASSIGN(int slot, operand(c, id));
       i.in.push_back(slot);
     }
-    if (!options_.reference_only && is_view(*n.op) && alias(c, n, i)) return {};
+    if (!options_.reference_only && same_bytes(c.graph, n) && alias(c, n, i)) return {};
 
     bool device = true;
     for (int id : i.in)
@@ -232,6 +233,16 @@ class Scheduler {
     return {};
   }
 
+  static void set_group(Instruction& i, const Group& group) {
+    i.op = group.anchor->op;
+    i.attrs = group.anchor->attrs;
+    i.arity = static_cast<int>(group.arity);
+    i.result = *group.result;
+    i.results = group.results;
+    for (const Group::Step& step : group.steps)
+      i.steps.push_back({step.node->op, step.node->attrs, step.in, *step.type});
+  }
+
   static std::optional<Kind> control(const op::OpDef& op) {
     for (auto [name, kind] : {std::pair<std::string_view, Kind>{"if", Kind::kBranch},
                               {"loop", Kind::kLoop},
@@ -239,6 +250,31 @@ class Scheduler {
                               {"sequence_map", Kind::kMap}})
       if (op.name == name) return kind;
     return std::nullopt;
+  }
+
+  // Whether the result has the bytes of input 0, whatever its sizes are called.
+  static bool same_bytes(const ir::Graph& graph, const ir::Node& n) {
+    const bool transposes = n.op->name == "transpose";
+    if (!is_view(*n.op) && !transposes && n.op->name != "relayout") return false;
+    const ir::ValueInfo &x = graph.value(n.inputs[0]), &y = graph.value(n.outputs[0]);
+    if (!x.type.is_tensor() || !y.type.is_tensor()) return false;
+    auto from = physical_order(x.type, x.layout), to = physical_order(y.type, y.layout);
+    if (!transposes && is_view(*n.op)) {
+      // A new shape keeps the order of elements, which must be that of the bytes on both sides.
+      auto ascends = [](const std::vector<int>& order) {
+        return std::is_sorted(order.begin(), order.end());
+      };
+      return (x.layout.empty() && y.layout.empty()) ||
+             (from && to && ascends(*from) && ascends(*to));
+    }
+    if (!from || !to) return false;
+    if (transposes) {
+      const op::Ints perm = n.attrs.ints("perm");
+      for (int& axis : *to)
+        axis = perm.empty() ? x.type.rank() - 1 - axis
+                            : static_cast<int>(perm[static_cast<size_t>(axis)]);
+    }
+    return *from == *to;
   }
 
   bool alias(Context& c, const ir::Node& n, const Instruction& i) {
@@ -254,17 +290,19 @@ class Scheduler {
 
   static std::vector<std::string> symbols_of(const Context& c, const Instruction& i) {
     std::set<std::string> names;
+    auto add = [&](const std::vector<op::Expr>& list) {
+      for (const op::Expr& e : list)
+        for (std::string& s : e.symbols()) names.insert(std::move(s));
+    };
     for (const std::vector<int>* side : {&i.in, &i.out})
       for (int id : *side) {
         if (id == kNone) continue;
         const Slot& slot = c.region.slots[static_cast<size_t>(id)];
-        auto add = [&](const std::vector<op::Expr>& list) {
-          for (const op::Expr& e : list)
-            for (std::string& s : e.symbols()) names.insert(std::move(s));
-        };
         if (slot.type.ranked()) add(*slot.type.shape);
         if (slot.contents) add(*slot.contents);
       }
+    if (!i.steps.empty()) add(*i.result.shape);
+    for (const plan::Step& step : i.steps) add(*step.type.shape);
     return {names.begin(), names.end()};
   }
 

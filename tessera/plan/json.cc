@@ -47,10 +47,29 @@ Json json_of(const Slot& slot) {
          {"last", slot.last}};
   if (slot.alias != kNone) j["alias"] = slot.alias;
   if (slot.constant != kNone) j["constant"] = slot.constant;
+  if (!slot.layout.empty()) j["layout"] = slot.layout;
+  if (slot.view) {
+    j["view"] = {{"offset", slot.view->offset.str()}, {"strides", Json::array()}};
+    for (const op::Expr& e : slot.view->strides) j["view"]["strides"].push_back(e.str());
+  }
   if (slot.contents) {
     j["contents"] = Json::array();
     for (const op::Expr& e : *slot.contents) j["contents"].push_back(e.str());
   }
+  return j;
+}
+
+Json json_of(const op::Attrs& attrs) {
+  Json j = Json::object();
+  for (const auto& [name, value] : attrs.all()) j[name] = json_of(value);
+  return j;
+}
+
+Json json_of(const Step& step) {
+  Json j{{"op", step.op->name}};
+  if (!step.attrs.empty()) j["attrs"] = json_of(step.attrs);
+  j["in"] = step.in;
+  j["type"] = step.type.str();
   return j;
 }
 
@@ -59,9 +78,13 @@ Json json_of(const Region& region);
 Json json_of(const Instruction& i) {
   Json j{{"kind", name_of(i.kind)}};
   if (i.op) j["op"] = i.op->name;
-  if (!i.attrs.empty()) {
-    j["attrs"] = Json::object();
-    for (const auto& [name, value] : i.attrs.all()) j["attrs"][name] = json_of(value);
+  if (!i.attrs.empty()) j["attrs"] = json_of(i.attrs);
+  if (!i.steps.empty()) {
+    j["arity"] = i.arity;
+    j["result"] = i.result.str();
+    j["steps"] = Json::array();
+    for (const Step& step : i.steps) j["steps"].push_back(json_of(step));
+    j["results"] = i.results;
   }
   if (!i.kernel.empty()) j["kernel"] = i.kernel;
   if (!i.reason.empty()) j["reason"] = i.reason;
@@ -205,6 +228,16 @@ Result<op::Attr> attr_of(const Json& j) {
   return bad("attrs", "values");
 }
 
+Result<std::vector<op::Expr>> expressions(const Json& j, const char* name) {
+  TRY_ASSIGN(std::vector<std::string> list, texts(j, name));
+  std::vector<op::Expr> result;
+  for (const std::string& e : list) {
+    TRY_ASSIGN(op::Expr expression, op::Expr::parse(e));
+    result.push_back(std::move(expression));
+  }
+  return result;
+}
+
 Result<Slot> slot_of(const Json& j) {
   Slot slot;
   TRY_ASSIGN(slot.name, text(j, "name"));
@@ -220,15 +253,59 @@ Result<Slot> slot_of(const Json& j) {
   if (j.contains("constant")) {
     TRY_ASSIGN(slot.constant, index_member(j, "constant"));
   }
+  TRY_ASSIGN(slot.layout, optional_text(j, "layout"));
+  if (j.contains("view")) {
+    View view;
+    TRY_ASSIGN(const Json* v, member(j, "view"));
+    TRY_ASSIGN(std::string offset, text(*v, "offset"));
+    TRY_ASSIGN(view.offset, op::Expr::parse(offset));
+    TRY_ASSIGN(view.strides, expressions(*v, "strides"));
+    slot.view = std::move(view);
+  }
   if (j.contains("contents")) {
-    TRY_ASSIGN(std::vector<std::string> list, texts(j, "contents"));
-    slot.contents.emplace();
-    for (const std::string& e : list) {
-      TRY_ASSIGN(op::Expr expression, op::Expr::parse(e));
-      slot.contents->push_back(std::move(expression));
-    }
+    TRY_ASSIGN(slot.contents, expressions(j, "contents"));
   }
   return slot;
+}
+
+Result<op::Attrs> attrs_of(const Json& j) {
+  op::Attrs attrs;
+  if (!j.contains("attrs")) return attrs;
+  TRY_ASSIGN(const Json* list, member(j, "attrs"));
+  if (!list->is_object()) return bad("attrs", "an object");
+  for (const auto& [name, value] : list->items()) {
+    TRY_ASSIGN(op::Attr attr, attr_of(value));
+    attrs.set(name, std::move(attr));
+  }
+  return attrs;
+}
+
+Result<const op::OpDef*> op_of(const Json& j) {
+  TRY_ASSIGN(std::string name, optional_text(j, "op"));
+  const op::OpDef* op = op::find(name);
+  if (!op && !name.empty()) return error(Code::kInvalidArgument, "plan: no operator '{}'", name);
+  return op;
+}
+
+Result<op::Type> type_member(const Json& j, const char* name) {
+  TRY_ASSIGN(std::string type, text(j, name));
+  return op::Type::parse(type);
+}
+
+Status steps_of(const Json& j, Instruction& i) {
+  TRY_ASSIGN(i.arity, index_member(j, "arity"));
+  TRY_ASSIGN(i.result, type_member(j, "result"));
+  TRY_ASSIGN(i.results, indices(j, "results"));
+  TRY_ASSIGN(const Json* steps, array(j, "steps"));
+  for (const Json& s : *steps) {
+    Step step;
+    TRY_ASSIGN(step.op, op_of(s));
+    TRY_ASSIGN(step.attrs, attrs_of(s));
+    TRY_ASSIGN(step.in, indices(s, "in"));
+    TRY_ASSIGN(step.type, type_member(s, "type"));
+    i.steps.push_back(std::move(step));
+  }
+  return {};
 }
 
 Result<Region> region_of(const Json& j, int depth);
@@ -237,17 +314,9 @@ Result<Instruction> instruction_of(const Json& j, int depth) {
   Instruction i;
   TRY_ASSIGN(std::string kind, text(j, "kind"));
   TRY_ASSIGN(i.kind, named(kind, kKinds, "kind of instruction"));
-  TRY_ASSIGN(std::string op_name, optional_text(j, "op"));
-  if (!op_name.empty() && !(i.op = op::find(op_name)))
-    return error(Code::kInvalidArgument, "plan: no operator '{}'", op_name);
-  if (j.contains("attrs")) {
-    TRY_ASSIGN(const Json* attrs, member(j, "attrs"));
-    if (!attrs->is_object()) return bad("attrs", "an object");
-    for (const auto& [name, value] : attrs->items()) {
-      TRY_ASSIGN(op::Attr attr, attr_of(value));
-      i.attrs.set(name, std::move(attr));
-    }
-  }
+  TRY_ASSIGN(i.op, op_of(j));
+  TRY_ASSIGN(i.attrs, attrs_of(j));
+  if (j.contains("steps")) TRY(steps_of(j, i));
   TRY_ASSIGN(i.kernel, optional_text(j, "kernel"));
   TRY_ASSIGN(i.reason, optional_text(j, "reason"));
   TRY_ASSIGN(i.in, indices(j, "in"));

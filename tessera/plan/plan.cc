@@ -70,6 +70,25 @@ Status verify_region(const Plan& plan, const Region& region) {
     }
     const size_t bodies = i.op ? static_cast<size_t>(i.op->bodies) : 0;
     if (i.kind != Instruction::Kind::kBind && !i.op) return bad(n, "no operator");
+    if (!i.steps.empty() || !i.results.empty()) {
+      if (i.kind != Instruction::Kind::kLaunch && i.kind != Instruction::Kind::kHost)
+        return bad(n, "steps behind something that is no operator");
+      if (i.arity < 0 || i.arity > static_cast<int>(i.in.size()))
+        return bad(n, "an anchor with more inputs than there are");
+      if (i.results.size() != i.out.size()) return bad(n, "another number of results than outputs");
+      if (!i.result.is_tensor() || !i.result.ranked()) return bad(n, "an anchor without a shape");
+      int values = static_cast<int>(i.in.size()) + 1;
+      for (const Step& step : i.steps) {
+        if (!step.op || step.op->bodies != 0) return bad(n, "a step without an operator");
+        if (!step.type.is_tensor() || !step.type.ranked()) return bad(n, "a step without a shape");
+        for (int v : step.in)
+          if (v < kNone || v >= values) return bad(n, "a step that reads a later value");
+        ++values;
+      }
+      for (int v : i.results)
+        if (v < static_cast<int>(i.in.size()) || v >= values)
+          return bad(n, "a result out of range");
+    }
     if ((i.kind == Instruction::Kind::kSizes || i.kind == Instruction::Kind::kBind)
             ? !i.regions.empty()
             : i.regions.size() != bodies)
@@ -130,6 +149,12 @@ Result<op::Problem> problem_of(const Plan& plan, const Region& region,
       return error(Code::kInvalidArgument, "'{}' is {}", slot.name, slot.type.str());
     o.dtype = slot.type.dtype;
     TRY_ASSIGN(o.dims, dims_of(slot, bindings));
+    o.layout = slot.layout;
+    if (slot.view)
+      for (const op::Expr& e : slot.view->strides) {
+        TRY_ASSIGN(int64_t stride, e.eval(bindings));
+        o.strides.push_back(stride);
+      }
     if (slot.contents) {
       op::Ints values;
       for (const op::Expr& e : *slot.contents) {
@@ -154,6 +179,23 @@ Result<op::Problem> problem_of(const Plan& plan, const Region& region,
   for (int id : instruction.out) {
     TRY_ASSIGN(op::Operand o, operand(id));
     problem.out.push_back(std::move(o));
+  }
+  if (instruction.steps.empty()) return problem;
+  auto result = [&](const op::Type& type) -> Result<op::Operand> {
+    op::Operand o;
+    o.dtype = type.dtype;
+    for (const op::Expr& e : *type.shape) {
+      TRY_ASSIGN(int64_t d, e.eval(bindings));
+      o.dims.push_back(d);
+    }
+    return o;
+  };
+  problem.arity = static_cast<size_t>(instruction.arity);
+  problem.results = instruction.results;
+  TRY_ASSIGN(problem.result, result(instruction.result));
+  for (const Step& step : instruction.steps) {
+    TRY_ASSIGN(op::Operand o, result(step.type));
+    problem.steps.push_back({step.op, step.attrs, step.in, std::move(o)});
   }
   return problem;
 }

@@ -27,17 +27,34 @@ enum class Storage : uint8_t {
   kAlias,     // the same bytes as another slot, under other sizes
 };
 
+struct View {
+  op::Expr offset;
+  std::vector<op::Expr> strides;
+};
+
 struct Slot {
   std::string name;  // of the value in the source model; may be empty
   op::Type type;
   Storage storage = Storage::kSlab;
-  int alias = kNone;     // kAlias: the slot that holds the bytes (itself not an alias)
+  int alias = kNone;  // kAlias: the slot that holds the bytes (itself not an alias)
+  // kAlias: where its elements lie in the other slot, if not all of them in the same order: the
+  // place of element 0 and a distance per axis, in elements.
+  std::optional<View> view;
+  std::string layout;    // layout expression; empty: row-major. Of views: of the bytes they lie in
   int constant = kNone;  // kConstant: index into Plan::constants
   std::optional<op::Contents> contents;  // elements that follow from sizes
   int first = 0, last = 0;               // instructions from which to which the bytes are needed
 };
 
 struct Region;
+
+// An element-wise operator behind the anchor of a fused group; `in` as in op::Step.
+struct Step {
+  const op::OpDef* op = nullptr;
+  op::Attrs attrs;
+  std::vector<int> in;
+  op::Type type;  // of the result
+};
 
 struct Instruction {
   enum class Kind : uint8_t {
@@ -52,10 +69,14 @@ struct Instruction {
   } kind = Kind::kLaunch;
   const op::OpDef* op = nullptr;
   op::Attrs attrs;
-  std::vector<int> in;   // slots; kNone where an optional input is left out
-  std::vector<int> out;  // slots; kNone where nobody reads the result
-  std::string kernel;    // kLaunch: the row
-  std::string reason;    // kHost: why no kernel takes it
+  std::vector<int> in;       // slots; kNone where an optional input is left out
+  std::vector<int> out;      // slots; kNone where nobody reads the result
+  std::vector<Step> steps;   // of a fused group, whose anchor is `op`
+  int arity = 0;             // with steps: how many of `in` are the anchor's
+  op::Type result;           // with steps: what the anchor yields
+  std::vector<int> results;  // with steps: the value that each of `out` is
+  std::string kernel;        // kLaunch: the row
+  std::string reason;        // kHost: why no kernel takes it
   std::vector<Region> regions;
   std::vector<std::string> origin;   // names of the source nodes
   std::vector<std::string> symbols;  // that the sizes of its operands depend on, sorted

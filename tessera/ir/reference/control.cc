@@ -18,6 +18,10 @@ Result<std::vector<Value>> if_(const Call& call) {
   return run(call.node.bodies[condition.i64(0) ? 0 : 1], captured(call, 1), call.options);
 }
 
+Result<std::vector<Value>> fused(const Call& call) {
+  return run(call.node.bodies[0], captured(call, 0), call.options);
+}
+
 Status check_deadline(const Call& call) {
   if (call.options.deadline && std::chrono::steady_clock::now() > *call.options.deadline)
     return error(Code::kDeadlineExceeded, "{}: the time limit has passed", call.op());
@@ -155,7 +159,7 @@ Result<std::vector<Value>> scan(const Call& call) {
   return outputs;
 }
 
-constexpr Row kRows[] = {{"if", if_}, {"loop", loop}, {"scan", scan}};
+constexpr Row kRows[] = {{"if", if_}, {"loop", loop}, {"scan", scan}, {"fused", fused}};
 
 }  // namespace
 
