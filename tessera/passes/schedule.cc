@@ -48,7 +48,7 @@ class Scheduler {
       TRY_ASSIGN(int slot, operand(c, id));
       region.outputs.push_back(slot);
     }
-    finish(region);
+    plan::set_lifetimes(region);
     return region;
   }
 
@@ -358,31 +358,6 @@ class Scheduler {
       i.in = {c.slot_of[static_cast<size_t>(id)]};
       i.symbols = std::move(learned);
       c.region.body.push_back(std::move(i));
-    }
-  }
-
-  // Lifetimes; outputs leave the region, so they are not in its slab.
-  static void finish(plan::Region& region) {
-    auto root = [&](int id) -> Slot& {
-      Slot& slot = region.slots[static_cast<size_t>(id)];
-      return slot.alias == kNone ? slot : region.slots[static_cast<size_t>(slot.alias)];
-    };
-    for (int n = 0; n < static_cast<int>(region.body.size()); ++n) {
-      for (int id : region.body[static_cast<size_t>(n)].out)
-        if (id != kNone) root(id).first = root(id).last = n;
-      for (int id : region.body[static_cast<size_t>(n)].in)
-        if (id != kNone) root(id).last = std::max(root(id).last, n);
-    }
-    // Written without waiting for what is still under way: these share their bytes with nobody.
-    for (const Instruction& i : region.body)
-      if (i.kind == Kind::kSizes) {
-        root(i.out[0]).first = 0;
-        root(i.out[0]).last = std::max(0, static_cast<int>(region.body.size()) - 1);
-      }
-    for (int id : region.outputs) {
-      Slot& slot = root(id);
-      slot.last = static_cast<int>(region.body.size());
-      if (slot.storage == Storage::kSlab) slot.storage = Storage::kHeap;
     }
   }
 

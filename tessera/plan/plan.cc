@@ -121,6 +121,37 @@ Plan::Count Plan::count() const {
 
 Status verify(const Plan& plan) { return verify_region(plan, plan.main); }
 
+void set_lifetimes(Region& region) {
+  auto root = [&](int id) -> Slot& {
+    Slot& slot = region.slots[static_cast<size_t>(id)];
+    return slot.alias == kNone ? slot : region.slots[static_cast<size_t>(slot.alias)];
+  };
+  std::vector<bool> written(region.slots.size());
+  for (int n = 0; n < static_cast<int>(region.body.size()); ++n) {
+    for (int id : region.body[static_cast<size_t>(n)].out) {
+      if (id == kNone) continue;
+      // Parts of a slot are written one by one.
+      Slot& slot = root(id);
+      if (!written[static_cast<size_t>(&slot - region.slots.data())]) slot.first = n;
+      written[static_cast<size_t>(&slot - region.slots.data())] = true;
+      slot.last = n;
+    }
+    for (int id : region.body[static_cast<size_t>(n)].in)
+      if (id != kNone) root(id).last = std::max(root(id).last, n);
+  }
+  // Written without waiting for what is still under way: these share their bytes with nobody.
+  for (const Instruction& i : region.body)
+    if (i.kind == Instruction::Kind::kSizes) {
+      root(i.out[0]).first = 0;
+      root(i.out[0]).last = std::max(0, static_cast<int>(region.body.size()) - 1);
+    }
+  for (int id : region.outputs) {
+    Slot& slot = root(id);
+    slot.last = static_cast<int>(region.body.size());
+    if (slot.storage == Storage::kSlab) slot.storage = Storage::kHeap;
+  }
+}
+
 Result<op::Dims> dims_of(const Slot& slot, const op::Bindings& bindings) {
   if (!slot.type.ranked())
     return error(Code::kInvalidArgument, "the rank of '{}' is not known", slot.name);

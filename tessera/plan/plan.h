@@ -129,6 +129,10 @@ Status verify(const Plan& plan);
 Result<op::Problem> problem_of(const Plan& plan, const Region& region,
                                const Instruction& instruction, const op::Bindings& bindings);
 
+// Sets first and last of all slots behind which there are bytes. Outputs leave the region, so they
+// are not in its slab.
+void set_lifetimes(Region& region);
+
 // The sizes of a slot.
 Result<op::Dims> dims_of(const Slot& slot, const op::Bindings& bindings);
 

@@ -22,6 +22,10 @@ struct Cell {
   std::shared_ptr<const void>
       keep;  // null: the bytes belong to a slab or to the caller, and end with the run
   std::optional<op::Value> value;  // strings, sequences, optionals, maps
+  // How the elements lie: the text of the layout (it outlives the cell), and elements per logical
+  // axis where they are not packed.
+  std::string_view layout = {};  // empty: row-major
+  op::Dims strides = {};
 
   bool filled() const { return host != nullptr || value.has_value(); }
   int64_t count() const { return op::element_count(dims).value_or(0); }
@@ -41,8 +45,12 @@ Result<Cell> allocate(const Memory& memory, DType dtype, op::Dims dims,
 // The tensor's bytes in place where they are aligned, else a copy.
 Result<Cell> from_tensor(const Memory& memory, const op::Tensor& tensor);
 // A view of the cell for the host; valid as long as the cell's bytes. Its storage() is the cell's
-// keep.
+// keep. @pre the cell is packed and row-major
 op::Value to_value(const Cell& cell);
+// The same of any cell: a copy in row-major order where it lies otherwise.
+Result<op::Value> plain_value(const Cell& cell);
+// Writes a tensor of the cell's type to where the cell's elements lie.
+Status store_plain(const op::Tensor& tensor, const Cell& cell);
 // The cell itself if it owns its bytes, else a copy that does.
 Result<Cell> owned(const Memory& memory, const Cell& cell);
 

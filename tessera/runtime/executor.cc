@@ -255,10 +255,12 @@ Result<std::vector<Cell>> Executor::Run::region(const Region& r, std::vector<Cel
     account(Bytes(state.layout.live[n]));
     if (options.observe) {
       TRY(flush());
-      for (int id : i.out)
-        if (id != kNone && i.kind != Kind::kBind && !r.slots[static_cast<size_t>(id)].name.empty())
-          options.observe(r.slots[static_cast<size_t>(id)].name,
-                          to_value(cells[static_cast<size_t>(id)]));
+      for (int id : i.out) {
+        if (id == kNone || i.kind == Kind::kBind || r.slots[static_cast<size_t>(id)].name.empty())
+          continue;
+        TRY_ASSIGN(op::Value value, plain_value(cells[static_cast<size_t>(id)]));
+        options.observe(r.slots[static_cast<size_t>(id)].name, value);
+      }
     }
     release(r, n, cells);
   }
@@ -271,12 +273,12 @@ Result<std::vector<Cell>> Executor::Run::region(const Region& r, std::vector<Cel
 Status Executor::Run::instruction(const Region& r, RegionState& state, size_t n,
                                   std::vector<Cell>& cells, op::Bindings& bindings) {
   const Instruction& i = r.body[n];
-  // Aliases look at what their root holds now.
   for (int id : i.in) {
     if (id == kNone || r.slots[static_cast<size_t>(id)].alias == kNone) continue;
-    Cell& cell = cells[static_cast<size_t>(id)];
-    cell = cells[static_cast<size_t>(r.slots[static_cast<size_t>(id)].alias)];
-    TRY_ASSIGN(cell.dims, plan::dims_of(r.slots[static_cast<size_t>(id)], bindings));
+    // Parts of a slot need to know where it is on the device.
+    if (i.kind == Kind::kLaunch && r.slots[static_cast<size_t>(id)].view)
+      TRY(to_device(r, r.slots[static_cast<size_t>(id)].alias, cells));
+    TRY(look(r, id, cells, bindings));
   }
   switch (i.kind) {
     case Kind::kLaunch:
@@ -302,7 +304,8 @@ Status Executor::Run::instruction(const Region& r, RegionState& state, size_t n,
       TRY(flush());
       TRY(check(i));
       for (int id : i.out)
-        if (id != kNone && r.slots[static_cast<size_t>(id)].storage == Storage::kSlab)
+        if (id != kNone && (r.slots[static_cast<size_t>(id)].storage == Storage::kSlab ||
+                            r.slots[static_cast<size_t>(id)].storage == Storage::kAlias))
           TRY(place(r, state, id, cells, bindings, i));
       return host(r, n, cells);
     case Kind::kBranch:

@@ -35,6 +35,32 @@ Result<op::Value> detached(const op::Value& value) {
   return value;
 }
 
+// The instruction's operator, and the steps behind it.
+Result<std::vector<op::Value>> evaluate(const Instruction& i,
+                                        std::span<const op::Value* const> inputs,
+                                        const kernels::host::Options& limits) {
+  if (i.steps.empty())
+    return kernels::host::evaluate(*i.op, i.attrs, inputs, static_cast<int>(i.out.size()), limits);
+  std::vector<op::Value> computed(i.steps.size() + 1);
+  std::vector<const op::Value*> values(inputs.begin(), inputs.end());
+  for (size_t s = 0; s <= i.steps.size(); ++s) {
+    const plan::Step* step = s == 0 ? nullptr : &i.steps[s - 1];
+    std::vector<const op::Value*> arguments(inputs.begin(), inputs.begin() + i.arity);
+    if (step) {
+      arguments.clear();
+      for (int v : step->in) arguments.push_back(v < 0 ? nullptr : values[static_cast<size_t>(v)]);
+    }
+    TRY_ASSIGN(std::vector<op::Value> results,
+               kernels::host::evaluate(step ? *step->op : *i.op, step ? step->attrs : i.attrs,
+                                       arguments, 1, limits));
+    computed[s] = std::move(results[0]);
+    values.push_back(&computed[s]);
+  }
+  std::vector<op::Value> outputs;
+  for (int v : i.results) outputs.push_back(*values[static_cast<size_t>(v)]);
+  return outputs;
+}
+
 }  // namespace
 
 Status Executor::Run::sizes(const Region& r, size_t n, std::vector<Cell>& cells,
@@ -57,16 +83,14 @@ Status Executor::Run::host(const Region& r, size_t n, std::vector<Cell>& cells) 
   std::vector<const op::Value*> inputs(i.in.size(), nullptr);
   for (size_t k = 0; k < i.in.size(); ++k) {
     if (i.in[k] == kNone) continue;
-    values[k] = to_value(cells[static_cast<size_t>(i.in[k])]);
+    TRY_ASSIGN(values[k], plain_value(cells[static_cast<size_t>(i.in[k])]));
     inputs[k] = &values[k];
   }
   kernels::host::Options limits;
   limits.memory_limit =
       Bytes(std::max<int64_t>(0, options.memory_limit.value - slabs.value - held.value));
   limits.deadline = options.deadline;
-  TRY_ASSIGN(
-      std::vector<op::Value> results,
-      kernels::host::evaluate(*i.op, i.attrs, inputs, static_cast<int>(i.out.size()), limits));
+  TRY_ASSIGN(std::vector<op::Value> results, evaluate(i, inputs, limits));
   ++(i.op->kind == op::OpClass::kHost ? e.counters_.host_operators : e.counters_.reference);
   for (size_t k = 0; k < i.out.size(); ++k) {
     if (i.out[k] == kNone) continue;
@@ -84,11 +108,16 @@ Status Executor::Run::host(const Region& r, size_t n, std::vector<Cell>& cells) 
       continue;
     }
     const op::Tensor& t = results[k].tensor();
-    if (slot.storage == Storage::kSlab) {
-      if (t.dims() != cell.dims)
-        return error(Code::kInternal, "'{}' came out as {}, planned as {}", slot.name,
-                     op::to_string(t.dims()), op::to_string(cell.dims));
-      if (t.count() > 0) std::memmove(cell.host, t.data(), static_cast<size_t>(t.bytes().value));
+    if (slot.storage == Storage::kSlab || slot.storage == Storage::kAlias) {
+      if (auto ok = store_plain(t, cell); !ok)
+        return error(std::move(ok).error().at(fmt::format("'{}'", slot.name)));
+      continue;
+    }
+    if (!slot.layout.empty()) {
+      TRY_ASSIGN(cell, allocate(e.machine_.memory, t.dtype(), t.dims()));
+      cell.layout = slot.layout;
+      TRY(store_plain(t, cell));
+      TRY(hold(cell, i));
       continue;
     }
     TRY_ASSIGN(op::Value v, detached(results[k]));

@@ -27,13 +27,55 @@ Status Executor::Run::to_device(const Region& r, int id, std::vector<Cell>& cell
   return {};
 }
 
+Status Executor::Run::look(const Region& r, int id, std::vector<Cell>& cells,
+                           const op::Bindings& bindings) {
+  const Slot& slot = r.slots[static_cast<size_t>(id)];
+  const Cell& root = cells[static_cast<size_t>(slot.alias)];
+  Cell& cell = cells[static_cast<size_t>(id)];
+  cell = root;
+  TRY_ASSIGN(cell.dims, plan::dims_of(slot, bindings));
+  cell.layout = slot.layout;
+  cell.strides.clear();
+  if (!slot.view) return {};
+  TRY_ASSIGN(const int64_t offset, slot.view->offset.eval(bindings));
+  int64_t last = 0;  // place of the last element, from the first
+  bool empty = false;
+  for (size_t a = 0; a < cell.dims.size(); ++a) {
+    TRY_ASSIGN(const int64_t stride, slot.view->strides[a].eval(bindings));
+    if (stride < 0 || (cell.dims[a] > 0 && stride > INT32_MAX * int64_t{4096}))
+      return error(Code::kOutOfRange, "'{}': a stride of {}", slot.name, stride);
+    cell.strides.push_back(stride);
+    empty |= cell.dims[a] == 0;
+    last += (cell.dims[a] - 1) * stride;
+  }
+  if (empty) return {};
+  if (offset < 0 || offset + last >= root.count())
+    return error(Code::kOutOfRange, "'{}' is elements {} to {} of {}", slot.name, offset,
+                 offset + last, root.count());
+  const int64_t size = bits_of(cell.dtype) / 8;
+  cell.host += offset * size;
+  if (!cell.slice.slab) return {};
+  cell.slice.offset_bytes += static_cast<uint64_t>(offset * size);
+  cell.slice.size_bytes = static_cast<uint64_t>((last + 1) * size);
+  return {};
+}
+
 Status Executor::Run::place(const Region& r, RegionState& state, int id, std::vector<Cell>& cells,
                             const op::Bindings& bindings, const Instruction& i) {
   const Slot& slot = r.slots[static_cast<size_t>(id)];
   Cell& cell = cells[static_cast<size_t>(id)];
+  if (slot.storage == Storage::kAlias) {
+    // Whoever comes first makes room for all parts.
+    const Slot& root = r.slots[static_cast<size_t>(slot.alias)];
+    if (root.storage == Storage::kSlab || !cells[static_cast<size_t>(slot.alias)].filled())
+      TRY(place(r, state, slot.alias, cells, bindings, i));
+    return look(r, id, cells, bindings);
+  }
+  cell.layout = slot.layout;
   TRY_ASSIGN(op::Dims dims, plan::dims_of(slot, bindings));
   if (slot.storage == Storage::kHeap) {
     TRY_ASSIGN(cell, allocate(e.machine_.memory, slot.type.dtype, std::move(dims)));
+    cell.layout = slot.layout;
     return hold(cell, i);
   }
   const int64_t offset = state.layout.offsets[static_cast<size_t>(id)];

@@ -90,7 +90,9 @@ struct Executor::Run {
   Status deliver(const Instruction& i, std::vector<Cell>& cells, std::vector<Cell> results);
   // The cell with its bytes where kernels can reach them.
   Status to_device(const Region& r, int id, std::vector<Cell>& cells);
-  // A place for a result: in the slab, or a block of its own.
+  // An alias looks at what its root holds now.
+  Status look(const Region& r, int id, std::vector<Cell>& cells, const op::Bindings& bindings);
+  // A place for a result: in the slab, or a block of its own, or a part of another slot.
   Status place(const Region& r, RegionState& state, int slot, std::vector<Cell>& cells,
                const op::Bindings& bindings, const Instruction& i);
   Result<Cell> stack(const Instruction& i, const std::vector<Cell>& slices, const op::Type& type,
