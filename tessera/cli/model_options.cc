@@ -75,6 +75,11 @@ void add_device_options(CLI::App& app, ModelOptions& options) {
       ->check(CLI::Range(0, 4096))
       ->capture_default_str()
       ->type_name("N");
+  app.add_option("--layout", options.layout,
+                 "How memory layouts are chosen: none (row-major), greedy, any, propagate, optimal")
+      ->check(CLI::IsMember({"none", "greedy", "any", "propagate", "optimal"}))
+      ->capture_default_str()
+      ->type_name("MODE");
   app.add_option("--memory-limit", options.memory_limit,
                  "Most memory for values, e.g. 512M or 2G; default: 80 % of the memory")
       ->type_name("BYTES");
@@ -143,6 +148,7 @@ Result<session::LoadOptions> load_options(const ModelOptions& options) {
   }
   TRY_ASSIGN(load.memory_limit, memory_limit(options));
   load.device = options.device;
+  load.layout = passes::layout_mode_from_name(options.layout).value_or(load.layout);
   load.threads = options.threads;
   TRY(check_dims(options, load));
   return load;

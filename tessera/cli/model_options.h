@@ -18,6 +18,7 @@ struct ModelOptions {
   std::string model;
   std::vector<std::string> dims, shapes;
   std::string device = "cpu";
+  std::string layout = "optimal";
   int threads = 0;
   std::string memory_limit;
   double timeout = 0;

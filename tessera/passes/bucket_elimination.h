@@ -4,8 +4,8 @@
 //
 // Variables are eliminated one by one, the one with the smallest resulting table first (Bertele and
 // Brioschi's non-serial dynamic programming; Dechter's bucket elimination). A bucket whose table
-// would exceed the limit is split (mini-buckets): the sum of the parts' minima is then a lower bound,
-// and the assignment found may cost more than it.
+// would exceed the limit is split (mini-buckets): the sum of the parts' minima is then a lower
+// bound, and the assignment found may cost more than it.
 #pragma once
 
 #include <cstdint>

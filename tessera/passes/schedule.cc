@@ -5,8 +5,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "tessera/passes/layouts.h"
-#include "tessera/passes/problem.h"
+#include "tessera/passes/choices.h"
 
 namespace tessera::passes {
 namespace {
@@ -200,7 +199,7 @@ class Scheduler {
       TRY_ASSIGN(int slot, operand(c, id));
       i.in.push_back(slot);
     }
-    if (!options_.reference_only && same_bytes(c.graph, n) && alias(c, n, i)) return {};
+    if (!options_.reference_only && keeps_bytes(c.graph, n) && alias(c, n, i)) return {};
 
     bool device = true;
     for (int id : i.in)
@@ -252,29 +251,9 @@ class Scheduler {
     return std::nullopt;
   }
 
-  // Whether the result has the bytes of input 0, whatever its sizes are called.
-  static bool same_bytes(const ir::Graph& graph, const ir::Node& n) {
-    const bool transposes = n.op->name == "transpose";
-    if (!is_view(*n.op) && !transposes && n.op->name != "relayout") return false;
-    const ir::ValueInfo &x = graph.value(n.inputs[0]), &y = graph.value(n.outputs[0]);
-    if (!x.type.is_tensor() || !y.type.is_tensor()) return false;
-    auto from = physical_order(x.type, x.layout), to = physical_order(y.type, y.layout);
-    if (!transposes && is_view(*n.op)) {
-      // A new shape keeps the order of elements, which must be that of the bytes on both sides.
-      auto ascends = [](const std::vector<int>& order) {
-        return std::is_sorted(order.begin(), order.end());
-      };
-      return (x.layout.empty() && y.layout.empty()) ||
-             (from && to && ascends(*from) && ascends(*to));
-    }
-    if (!from || !to) return false;
-    if (transposes) {
-      const op::Ints perm = n.attrs.ints("perm");
-      for (int& axis : *to)
-        axis = perm.empty() ? x.type.rank() - 1 - axis
-                            : static_cast<int>(perm[static_cast<size_t>(axis)]);
-    }
-    return *from == *to;
+  static bool keeps_bytes(const ir::Graph& graph, const ir::Node& n) {
+    return n.inputs.size() > 0 && n.inputs[0] != ir::kAbsent && n.outputs[0] != ir::kAbsent &&
+           same_bytes(graph, n, graph.value(n.inputs[0]).layout, graph.value(n.outputs[0]).layout);
   }
 
   bool alias(Context& c, const ir::Node& n, const Instruction& i) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/layout/layout.h"
+
 namespace tessera::plan {
 namespace {
 
@@ -121,6 +123,29 @@ Plan::Count Plan::count() const {
 
 Status verify(const Plan& plan) { return verify_region(plan, plan.main); }
 
+namespace {
+
+// Whether the strides say no more than the layout does.
+bool packed(const op::Operand& o) {
+  const int rank = o.rank();
+  layout::Layout order = layout::Layout::row_major(rank);
+  if (!o.layout.empty()) {
+    auto parsed = layout::Layout::parse(o.layout);
+    if (!parsed || parsed->rank() != rank) return false;
+    order = *std::move(parsed);
+  }
+  int64_t expected = 1;
+  for (size_t k = order.axes().size(); k-- > 0;) {
+    if (order.axes()[k].kind != layout::ExprKind::kLetter) return false;
+    const size_t axis = static_cast<size_t>(order.axes()[k].axis);
+    if (o.dims[axis] != 1 && o.strides[axis] != expected) return false;
+    expected *= o.dims[axis];
+  }
+  return true;
+}
+
+}  // namespace
+
 void set_lifetimes(Region& region) {
   auto root = [&](int id) -> Slot& {
     Slot& slot = region.slots[static_cast<size_t>(id)];
@@ -181,11 +206,13 @@ Result<op::Problem> problem_of(const Plan& plan, const Region& region,
     o.dtype = slot.type.dtype;
     TRY_ASSIGN(o.dims, dims_of(slot, bindings));
     o.layout = slot.layout;
-    if (slot.view)
+    if (slot.view) {
       for (const op::Expr& e : slot.view->strides) {
         TRY_ASSIGN(int64_t stride, e.eval(bindings));
         o.strides.push_back(stride);
       }
+      if (packed(o)) o.strides.clear();
+    }
     if (slot.contents) {
       op::Ints values;
       for (const op::Expr& e : *slot.contents) {

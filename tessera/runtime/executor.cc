@@ -191,6 +191,7 @@ std::vector<Cell> Executor::Run::cells_of(const Region& r, std::vector<Cell> inp
       cells[s].dims = t.dims();
       cells[s].host = const_cast<std::byte*>(t.data());
       cells[s].keep = t.storage();
+      cells[s].layout = r.slots[s].layout;
       if (t.dtype() == DType::kString) cells[s].value = op::Value(t);
     }
   return cells;

@@ -7,7 +7,9 @@
 #include "tessera/import/onnx/model.h"
 #include "tessera/ir/reference/interpreter.h"
 #include "tessera/passes/fold.h"
+#include "tessera/passes/fuse.h"
 #include "tessera/passes/schedule.h"
+#include "tessera/passes/views.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/session/machine.h"
 
@@ -170,10 +172,15 @@ Result<std::shared_ptr<const plan::Plan>> Model::plan_for(const op::Bindings& si
 }
 
 Result<std::shared_ptr<const plan::Plan>> Model::Impl::make_plan(const op::Bindings& sizes) {
-  TRY_ASSIGN(
-      plan::Plan planned,
-      passes::schedule(imported.graph, machine->runtime.sources,
-                       {.device = options.device, .bindings = sizes, .reference_only = false}));
+  const passes::Sources sources = machine->runtime.sources;
+  ir::Graph graph = imported.graph;
+  passes::fuse(graph, sizes, [&](const op::Problem& p) { return passes::refusal(p, sources); });
+  TRY(passes::assign(graph, sources, {.bindings = sizes, .mode = options.layout}));
+  TRY_ASSIGN(plan::Plan planned,
+             passes::schedule(
+                 graph, sources,
+                 {.device = options.device, .bindings = sizes, .reference_only = false}));
+  TRY(passes::views(planned, sources));
   plans.push_back({std::make_shared<const plan::Plan>(std::move(planned)), {}});
   ++counters.plans;
   return plans.back().plan;

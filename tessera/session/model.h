@@ -14,6 +14,7 @@
 #include "tessera/base/units.h"
 #include "tessera/ir/graph.h"
 #include "tessera/op/tensor.h"
+#include "tessera/passes/assign.h"
 #include "tessera/plan/plan.h"
 
 namespace tessera::import::onnx {
@@ -29,6 +30,7 @@ struct LoadOptions {
   int threads = 0;                              // 0: as many as the process may use
   Bytes memory_limit{0};                        // 0: 80 % of what the machine or its cgroup has
   std::vector<std::string> extra_outputs = {};  // values of the graph to yield behind its outputs
+  passes::LayoutMode layout = passes::LayoutMode::kOptimal;  // how memory layouts are chosen
 };
 
 struct Port {
