@@ -8,21 +8,22 @@
 
 namespace tessera::kernels::cpu {
 
-// How rows and columns of the kernel's result follow from the output's logical axes: columns are
-// the axes [cols, rank) in row-major order, or axis 1 if the output is channels-last.
+// The anchor's result as a matrix. Its columns are the last axis, or axis 1 if it is channels-last;
+// its rows all other axes, in order.
 struct ResultShape {
-  Dims dims;           // logical, of the anchor's result and of the output
-  bool channels_last;  // columns: axis 1; else: the last axis
-  int64_t ld;          // elements between the output's rows
+  Dims dims;  // logical
+  bool channels_last = false;
 };
 
 // Why the problem's steps are no chain of f32 functions that an epilogue can hold; empty if they
-// are. A chain: each step reads the result before it and at most one input of the problem, which is
-// a scalar, one value per column or per row, or of the result's shape and layout.
+// are, or if there are none. A chain: each step reads the result before it, once, and at most one
+// input of the problem, which is a scalar, one value per column or per row, or of the result's
+// shape: row-major with any stride between rows, or of output 0's layout. Only the last result
+// leaves the group.
 std::string no_epilogue(const Problem& p, const ResultShape& shape);
 
-// @pre no_epilogue(p, shape).empty(). Appends the operands' ranges to `arguments` (after which come
-// no others that steps refer to) and fills `epilogue`.
+// @pre no_epilogue(p, shape).empty(). Appends the operands' ranges to `arguments`, to which the
+// steps refer by position, and fills `epilogue`.
 void make_epilogue(const Problem& p, const ResultShape& shape, std::vector<Argument>& arguments,
                    Epilogue& epilogue);
 

@@ -1,0 +1,197 @@
+#include "tessera/kernels/cpu/isa/tile_product.h"
+
+namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
+namespace {
+
+// The tile's place in memory: rows ld apart, the last of V vectors cut to `part`.
+template <int R, int V>
+struct Place {
+  const Part& part;
+  bool whole;
+
+  Vec load_at(const float* row, int v) const {
+    return v + 1 < V ? load(row + v * kLanes) : part.load(row + v * kLanes);
+  }
+  void load_row(const float* row, Vec (&to)[V]) const {
+    TESSERA_UNROLL
+    for (int v = 0; v < V; ++v) to[v] = load_at(row, v);
+  }
+  void store_at(float* row, int v, Vec x) const {
+    if (v + 1 < V || whole)
+      store(row + v * kLanes, x);
+    else
+      part.store(row + v * kLanes, x);
+  }
+};
+
+// Loops over the tile's vectors, which stay in registers: `body` sees r, v and x = sum[r][v].
+#define TESSERA_EACH(body)        \
+  TESSERA_UNROLL                  \
+  for (int r = 0; r < R; ++r) {   \
+    TESSERA_UNROLL                \
+    for (int v = 0; v < V; ++v) { \
+      auto& x = sum[r][v];        \
+      body;                       \
+    }                             \
+  }
+
+// The step on a tile in registers. `operand`: of the tile's first element.
+template <int R, int V>
+TESSERA_INLINE void fuse(const BoundStep& s, const float* operand, const Place<R, V>& place,
+                         Vec (&sum)[R][V]) {
+  const Vec scalar = splat(s.scalar), p = splat(s.params[0]), q = splat(s.params[1]);
+  const Vec zero{}, one = splat(1.0f);
+  Vec cols[V];
+  switch (s.fused) {
+    case Fused::kNone:
+      break;
+    case Fused::kAddScalar:
+      TESSERA_EACH(x += scalar)
+      break;
+    case Fused::kMulScalar:
+      TESSERA_EACH(x *= scalar)
+      break;
+    case Fused::kAddCols:
+      place.load_row(operand, cols);
+      TESSERA_EACH(x += cols[v])
+      break;
+    case Fused::kMulCols:
+      place.load_row(operand, cols);
+      TESSERA_EACH(x *= cols[v])
+      break;
+    case Fused::kAddFull:
+      TESSERA_EACH(x += place.load_at(operand + r * s.ld, v))
+      break;
+    case Fused::kMulFull:
+      TESSERA_EACH(x *= place.load_at(operand + r * s.ld, v))
+      break;
+    case Fused::kMaxScalar:
+      TESSERA_EACH(x = max_of(scalar, x))
+      break;
+    case Fused::kMinScalar:
+      TESSERA_EACH(x = min_of(scalar, x))
+      break;
+    case Fused::kLeakyRelu:
+      TESSERA_EACH(x = max_of(zero, x) + p * min_of(zero, x))
+      break;
+    case Fused::kHardSigmoid:
+      TESSERA_EACH(x = min_of(one, max_of(zero, p * x + q)))
+      break;
+    case Fused::kHardSwish:
+      TESSERA_EACH(x *= min_of(one, max_of(zero, p * x + q)))
+      break;
+  }
+}
+
+// What is left of the epilogue goes over the tile in the cache.
+template <int R, int V>
+TESSERA_INLINE void finish_rows(const Tile& t, const Place<R, V>& place, const Vec (&sum)[R][V]) {
+  alignas(64) float tile[R * V * kLanes];
+  const int64_t cols = t.cols;
+  // A row's last vector may reach into the next row, which is stored after it.
+  TESSERA_EACH(store(tile + r * cols + v * kLanes, x))
+  apply_rows(*t.epilogue, t.epilogue->fused, t.row, t.col, R, cols, tile, cols);
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v)
+      place.store_at(t.c + r * t.ldc, v, load(tile + r * cols + v * kLanes));
+}
+
+// Vector v of a row of B.
+TESSERA_INLINE int64_t panel_offset(int v, int64_t panel_stride) {
+  return v * kLanes / kPanel * panel_stride + v * kLanes % kPanel;
+}
+
+// One step of the product, for each k of each term.
+template <int R, int V>
+TESSERA_INLINE void accumulate(const Tile& t, Vec (&sum)[R][V]) {
+  const int64_t stride = t.panel_stride;
+  for (int64_t i = 0; i < t.count; ++i) {
+    const Term& term = t.terms[i];
+    const float* row[R];
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) row[r] = term.rows ? term.rows[r] : term.a + r * t.lda;
+    const float* b = term.b;
+    for (int64_t k = 0; k < term.depth; ++k, b += kPanel) {
+      Vec y[V];
+      TESSERA_UNROLL
+      for (int v = 0; v < V; ++v) y[v] = load(b + panel_offset(v, stride));
+      TESSERA_EACH(x += splat(row[r][k]) * y[v])
+    }
+  }
+}
+
+template <int R, int V>
+void tile_of(const Tile& t) {
+  const int last = t.cols - (V - 1) * kLanes;
+  const Part part(last);
+  const Place<R, V> place{part, last == kLanes};
+  Vec sum[R][V];
+  if (t.accumulate) {
+    TESSERA_EACH(x = place.load_at(t.c + r * t.ldc, v))
+  } else {
+    TESSERA_EACH(x = Vec{})
+  }
+  accumulate<R, V>(t, sum);
+  if (const BoundEpilogue* e = t.epilogue) {
+    for (int i = 0; i < e->fused; ++i) {
+      const BoundStep& s = e->steps[i];
+      fuse<R, V>(s, s.operand + offset_in(s, t.row, t.col), place, sum);
+    }
+    if (e->fused < e->count) return finish_rows<R, V>(t, place, sum);
+  }
+  TESSERA_EACH(place.store_at(t.c + r * t.ldc, v, x))
+}
+#undef TESSERA_EACH
+
+using TileFn = void (*)(const Tile&);
+
+struct TileTable {
+  TileFn fn[kMaxTileRows + 1][kTileVecs + 1] = {};
+
+  template <int R, int V>
+  constexpr void fill() {
+    if constexpr (R <= tile_rows(V * kLanes)) fn[R][V] = tile_of<R, V>;
+    if constexpr (V < kTileVecs)
+      fill<R, V + 1>();
+    else if constexpr (R < kMaxTileRows)
+      fill<R + 1, 1>();
+  }
+  constexpr TileTable() { fill<1, 1>(); }
+};
+constexpr TileTable kTiles;
+
+}  // namespace
+
+void tile_product(const Tile& tile) {
+  kTiles.fn[tile.rows][(tile.cols + kLanes - 1) / kLanes](tile);
+}
+
+// Columns outermost: a tile's panels are read for all rows while they are in the cache.
+void block_product(const Block& b) {
+  for (int64_t n = 0; n < b.cols; n += kTileCols) {
+    const int64_t cols = least<int64_t>(kTileCols, b.cols - n);
+    // Tiles of about the same height.
+    const int64_t most = tile_rows(cols), tiles = (b.rows + most - 1) / most;
+    int64_t m = 0;
+    for (int64_t i = 0; i < tiles; ++i) {
+      const int64_t rows = (b.rows - m + tiles - i - 1) / (tiles - i);
+      const Term term{b.a + m * b.lda, nullptr, b.b + n / kPanel * b.panel_stride + n % kPanel,
+                      b.depth};
+      tile_product({.rows = static_cast<int>(rows),
+                    .cols = static_cast<int>(cols),
+                    .terms = &term,
+                    .count = 1,
+                    .lda = b.lda,
+                    .panel_stride = b.panel_stride,
+                    .c = b.c + m * b.ldc + n,
+                    .ldc = b.ldc,
+                    .accumulate = b.accumulate,
+                    .epilogue = b.epilogue,
+                    .row = b.row + m,
+                    .col = b.col + n});
+      m += rows;
+    }
+  }
+}
+
+}  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME

@@ -1,0 +1,62 @@
+// The microkernel under dot and convolution: a tile of C as a sum of products, in registers, with
+// an epilogue before it is stored. A is read where it lies, B from panels (panel.h).
+#pragma once
+
+#include "tessera/kernels/cpu/isa/epilogue.h"
+#include "tessera/kernels/cpu/panel.h"
+
+namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
+
+// The widest tile, and the rows of a tile of so many columns: what the registers hold.
+#if defined(__AVX512F__)
+constexpr int kTileVecs = 4;
+#else
+constexpr int kTileVecs = 2;
+#endif
+constexpr int kTileCols = kTileVecs * kLanes;
+constexpr int kMaxTileRows = kLanes == 16 ? 8 : 6;
+constexpr int tile_rows(int64_t cols) {
+  return kLanes == 16 && cols > 3 * kLanes ? 6 : kMaxTileRows;
+}
+
+// One of the products that are summed: A (rows, depth) times B (depth, cols).
+struct Term {
+  const float* a;            // row r of A begins at a + r * lda,
+  const float* const* rows;  // or, if not null, at rows[r]
+  const float* b;            // the tile's first column of B, in its panel
+  int64_t depth;
+};
+
+struct Tile {
+  int rows;  // 1 to tile_rows(cols)
+  int cols;  // 1 to kTileCols
+  const Term* terms;
+  int64_t count;         // of terms; 0: the sum is 0
+  int64_t lda;           // of terms without a table of rows
+  int64_t panel_stride;  // floats from a panel of B to the next
+  float* c;
+  int64_t ldc;
+  bool accumulate;                // add to C
+  const BoundEpilogue* epilogue;  // null: none
+  int64_t row, col;               // of C's first element in the epilogue's operands
+};
+
+void tile_product(const Tile& tile);
+
+// C (rows, cols), any number of each, = A (rows, depth) times panels.
+struct Block {
+  int64_t rows, cols, depth;
+  const float* a;
+  int64_t lda;
+  const float* b;        // a panel's beginning
+  int64_t panel_stride;  // floats from a panel of B to the next
+  float* c;
+  int64_t ldc;
+  bool accumulate;
+  const BoundEpilogue* epilogue;
+  int64_t row, col;
+};
+
+void block_product(const Block& block);
+
+}  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME
