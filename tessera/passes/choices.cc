@@ -104,7 +104,8 @@ std::vector<Choice> choices(const ir::Graph& graph, const ir::Node& node,
   const int rank = layout_rank(graph, node);
   const std::string last(op::channels_last(rank));
   const std::vector<bool> data = data_inputs(node);
-  const std::vector<ir::ValueId> order = node.op->name == "fused" ? group_of(node).in : node.inputs;
+  const bool fused = node.op->name == "fused";
+  const std::vector<ir::ValueId> order = fused ? group_of(node).in : node.inputs;
   auto wanted = [&](ir::ValueId id, bool channels_last) -> std::string {
     if (!channels_last || id == ir::kAbsent || !graph.type(id).is_tensor() ||
         !graph.type(id).ranked() || graph.type(id).rank() != rank)
@@ -130,9 +131,11 @@ std::vector<Choice> choices(const ir::Graph& graph, const ir::Node& node,
     }
     if (problem) {
       for (size_t k = 0; k < order.size(); ++k) {
-        const auto at = std::find(node.inputs.begin(), node.inputs.end(), order[k]);
-        if (order[k] != ir::kAbsent)
-          problem->in[k].layout = c.in[static_cast<size_t>(at - node.inputs.begin())];
+        if (order[k] == ir::kAbsent) continue;
+        // A fused node has each input once, its anchor perhaps twice.
+        const auto at = fused ? std::find(node.inputs.begin(), node.inputs.end(), order[k])
+                              : node.inputs.begin() + static_cast<int64_t>(k);
+        problem->in[k].layout = c.in[static_cast<size_t>(at - node.inputs.begin())];
       }
       for (size_t k = 0; k < c.out.size(); ++k) problem->out[k].layout = c.out[k];
       if (auto claim = cheapest(*problem, sources)) {
