@@ -2,8 +2,8 @@
 
 namespace tessera::kernels {
 
-Table::Table(std::string_view name, std::vector<Family> families)
-    : name_(name), families_(std::move(families)) {}
+Table::Table(std::string_view name, std::vector<Family> families, Rates rates)
+    : name_(name), families_(std::move(families)), rates_(std::move(rates)) {}
 
 std::vector<op::Claim> Table::probe(const op::Problem& problem) const {
   std::vector<op::Claim> claims;
@@ -14,6 +14,7 @@ std::vector<op::Claim> Table::probe(const op::Problem& problem) const {
                              ? op::Claim::refuse("", "takes no steps behind its operator")
                              : row.probe(problem));
         claims.back().kernel = std::string(row.kernel);
+        claims.back().cost = rates_.cost(claims.back());
       }
   return claims;
 }

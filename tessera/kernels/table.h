@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/kernels/rates.h"
 #include "tessera/op/problem.h"
 #include "tessera/tessera_plugin.h"
 
@@ -36,7 +37,7 @@ struct Family {
 // A ClaimSource over families of rows.
 class Table final : public op::ClaimSource {
  public:
-  Table(std::string_view name, std::vector<Family> families);
+  Table(std::string_view name, std::vector<Family> families, Rates rates = {});
 
   std::string_view name() const override { return name_; }
   std::vector<op::Claim> probe(const op::Problem& problem) const override;
@@ -46,12 +47,16 @@ class Table final : public op::ClaimSource {
               const std::byte* source, std::byte* target) const override;
 
   std::vector<Entry> entries() const;
+  const Rates& rates() const { return rates_; }
+  // The same kernels at other rates.
+  Table with(Rates rates) const { return Table(name_, families_, std::move(rates)); }
 
  private:
   const Row* find(const op::Problem& problem, std::string_view kernel) const;
 
   std::string_view name_;
   std::vector<Family> families_;
+  Rates rates_;
 };
 
 // Cheapest supported claim, or null.

@@ -83,6 +83,11 @@ struct Claim {
   std::string kernel;
   std::string refusal;  // empty: supported. "input 0 is f16, need f32"
   Picoseconds cost;     // estimate, for the choice between claims
+  // What the estimate rests on: multiplications and additions that this kernel does, bytes that it
+  // must move, and the part of the arithmetic peak that it reaches.
+  double flops = 0;
+  double bytes = 0;
+  double efficiency = 1;
   Bytes workspace;      // scratch shared by the claim's launches
   std::vector<Packing> packed;
   bool deterministic = true;  // the same bits at any thread count

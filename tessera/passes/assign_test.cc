@@ -103,7 +103,7 @@ int64_t brute_force(const ir::Graph& g, Sources sources) {
 TEST(Assign, FindsWhatBruteForceFinds) {
   std::mt19937_64 random(7);
   int conversions = 0;
-  for (int k = 0; k < 1500; ++k) {
+  for (int k = 0; k < 1000; ++k) {
     const Source source(random());
     const op::ClaimSource* sources[] = {&source};
     const ir::Graph graph = random_graph(random, 1 + static_cast<int>(random() % 6));

@@ -48,8 +48,7 @@ Claim row_major(const Problem& p) {
   return Probe(p);
 }
 
-// A supported claim. Cost: a launch, then the larger of arithmetic and memory time, at the rates of
-// a typical core. `efficiency` is the part of the FMA peak that the kernel reaches.
+// A supported claim, whose cost follows from the table's rates: see op::Claim.
 Claim claim(double flops, double bytes, double efficiency = 1,
             NumericClass numeric = NumericClass::kExact);
 double bytes_of(const Operand& o);

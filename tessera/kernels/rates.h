@@ -1,0 +1,25 @@
+// How fast a device is: what turns the work that a claim states into a time.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "tessera/op/problem.h"
+
+namespace tessera::kernels {
+
+struct Rates {
+  double flops_per_ps = 0.096;  // peak of one worker, f32; a multiply-add is two
+  double bytes_per_ps = 0.01;   // memory, read plus write
+  double launch_ps = 1e6;
+  // Part of the peak that a kernel reaches where arithmetic binds it, as measured; it stands in for
+  // the claim's own estimate.
+  std::map<std::string, double, std::less<>> efficiency = {};
+  std::string origin = "default";  // recorded in plans
+
+  // launch + max(flops / (peak * efficiency), bytes / bandwidth)
+  Picoseconds cost(const op::Claim& claim) const;
+};
+
+}  // namespace tessera::kernels
