@@ -12,7 +12,7 @@ namespace tessera::cli {
 namespace {
 
 constexpr Command (*kCommands[])(CLI::App&) = {devices_command, inspect_command, run_command,
-                                               bench_command, plan_command};
+                                               bench_command,   plan_command,    calibrate_command};
 
 constexpr const char* kFooter =
     "Examples:\n"

@@ -363,6 +363,7 @@ std::string to_json(const Plan& plan, int indent) {
   Json j{{"schema", kSchema},
          {"device", plan.device},
          {"planned_for", plan.planned_for},
+         {"rates", plan.rates},
          {"launches", count.launches},
          {"host_operators", count.host_operators},
          {"reference", count.reference},
@@ -384,6 +385,7 @@ Result<Plan> from_json(std::string_view json) {
     return error(Code::kInvalidArgument, "plan: schema '{}', need '{}'", schema, kSchema);
   Plan plan;
   TRY_ASSIGN(plan.device, text(j, "device"));
+  TRY_ASSIGN(plan.rates, optional_text(j, "rates"));
   TRY_ASSIGN(const Json* sizes, member(j, "planned_for"));
   if (!sizes->is_object()) return bad("planned_for", "an object");
   for (const auto& [name, value] : sizes->items()) {

@@ -102,6 +102,7 @@ struct Plan {
   Region main;
   std::vector<Constant> constants;
   op::Bindings planned_for;  // the sizes at hand when kernels were chosen
+  std::string rates;         // where the costs behind the choices come from
 
   struct Count {
     int64_t launches = 0, host_operators = 0, reference = 0;

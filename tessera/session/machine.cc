@@ -2,7 +2,9 @@
 
 #include "tessera/hal/cpu/backend.h"
 #include "tessera/hal/null/backend.h"
+#include "tessera/kernels/cpu/isa.h"
 #include "tessera/kernels/cpu/table.h"
+#include "tessera/session/calibration.h"
 
 namespace tessera::session {
 
@@ -32,6 +34,11 @@ Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int th
       *machine->runtime.memory.device, hal::AllocatorOptions{.limit = memory_limit});
   std::vector<hal::HostFunction> functions;
   for (const kernels::Table* table : tables()) {
+    if (auto own = stored_calibration(kernels::cpu::name_of(kernels::cpu::best_isa())))
+      table = machine->calibrated
+                  .emplace_back(std::make_unique<const kernels::Table>(table->with(own->rates)))
+                  .get();
+    machine->rates = table->rates().origin;
     machine->runtime.sources.push_back(table);
     for (const kernels::Entry& entry : table->entries()) {
       machine->runtime.entries.emplace(entry.name, static_cast<uint32_t>(functions.size()));

@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tessera/base/units.h"
 #include "tessera/hal/backend.h"
+#include "tessera/kernels/table.h"
 #include "tessera/runtime/executor.h"
 
 namespace tessera::session {
@@ -17,6 +19,9 @@ hal::Registry& registry();
 // An open device, its executable and its weights.
 struct Machine {
   runtime::Machine runtime;
+  // Claim sources at this machine's own rates, where it has been calibrated.
+  std::vector<std::unique_ptr<const kernels::Table>> calibrated;
+  std::string rates;  // where the costs come from: "default", or the calibration's hash
 
   // "cpu", "cpu:0". kNotFound names the backends there are.
   static Result<std::shared_ptr<Machine>> open(const std::string& device, int threads,

@@ -176,10 +176,11 @@ Result<std::shared_ptr<const plan::Plan>> Model::Impl::make_plan(const op::Bindi
   ir::Graph graph = imported.graph;
   passes::fuse(graph, sizes, [&](const op::Problem& p) { return passes::refusal(p, sources); });
   TRY(passes::assign(graph, sources, {.bindings = sizes, .mode = options.layout}));
-  TRY_ASSIGN(plan::Plan planned,
-             passes::schedule(
-                 graph, sources,
-                 {.device = options.device, .bindings = sizes, .reference_only = false}));
+  TRY_ASSIGN(
+      plan::Plan planned,
+      passes::schedule(graph, sources,
+                       {.device = options.device, .bindings = sizes, .reference_only = false}));
+  planned.rates = machine->rates;
   TRY(passes::views(planned, sources));
   plans.push_back({std::make_shared<const plan::Plan>(std::move(planned)), {}});
   ++counters.plans;

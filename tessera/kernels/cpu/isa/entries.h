@@ -18,7 +18,8 @@
   X(softmax)                   \
   X(row_norm)                  \
   X(batch_norm)                \
-  X(lrn)
+  X(lrn)                       \
+  X(peak)
 
 #define TESSERA_DECLARE_ENTRY(name) \
   void name(const tessera_launch* launch, uint32_t first, uint32_t count);
