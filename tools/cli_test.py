@@ -92,11 +92,32 @@ class Help(Cli):
     def test_every_verb_has_examples_and_json(self):
         listed = self.text("--help").split("Subcommands:")[1].split("Examples:")[0]
         verbs = [line.split()[0] for line in listed.splitlines() if line.strip()]
-        self.assertEqual(verbs, ["devices", "inspect", "run", "bench", "plan"])
+        self.assertEqual(verbs, ["devices", "inspect", "run", "bench", "plan", "explain", "calibrate"])
         for verb in verbs:
             text = self.text(verb, "--help")
             self.assertIn(f"Examples:\n  tessera {verb}", text)
             self.assertIn("--json", text)
+
+    def test_calibrate_is_used_by_plan(self):
+        text = self.text("calibrate", "--output", "c.json")
+        self.assertIn("GFLOP/s", text)
+        os.environ["TESSERA_CALIBRATION"] = str(self.folder / "c.json")
+        try:
+            self.assertIn("calibration", self.json("plan", "m.onnx")["rates"])
+            os.environ["TESSERA_CALIBRATION"] = "none"
+            self.assertEqual(self.json("plan", "m.onnx")["rates"], "default")
+        finally:
+            del os.environ["TESSERA_CALIBRATION"]
+
+    def test_explain(self):
+        report = self.json("explain", "m.onnx")
+        self.assertTrue(report["optimal"])
+        self.assertEqual(report["lower_bound_ps"], report["cost_ps"])
+        self.refused("explain", "m.onnx", "no such node", says=["no such node"])
+
+    def test_roofline(self):
+        report = self.json("plan", "m.onnx", "--roofline")
+        self.assertAlmostEqual(report["seconds"], sum(n["seconds"] for n in report["nodes"]))
 
     def test_usage_errors(self):
         self.refused(says=["subcommand"])

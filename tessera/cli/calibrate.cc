@@ -61,7 +61,8 @@ constexpr const char* kFooter =
     "typical "
     "core of the instruction set.\n"
     "The file is used from the next command on, on this processor only; TESSERA_CALIBRATION names "
-    "another one, or 'none'.";
+    "another one, or 'none'.\n\n"
+    "Examples:\n  tessera calibrate\n  tessera calibrate --output here.json --json";
 
 }  // namespace
 

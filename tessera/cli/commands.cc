@@ -11,8 +11,9 @@
 namespace tessera::cli {
 namespace {
 
-constexpr Command (*kCommands[])(CLI::App&) = {devices_command, inspect_command, run_command,
-                                               bench_command,   plan_command,    calibrate_command};
+constexpr Command (*kCommands[])(CLI::App&) = {devices_command,  inspect_command, run_command,
+                                               bench_command,    plan_command,    explain_command,
+                                               calibrate_command};
 
 constexpr const char* kFooter =
     "Examples:\n"

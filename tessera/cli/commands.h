@@ -28,6 +28,7 @@ Command inspect_command(CLI::App& app);
 Command run_command(CLI::App& app);
 Command bench_command(CLI::App& app);
 Command plan_command(CLI::App& app);
+Command explain_command(CLI::App& app);
 Command calibrate_command(CLI::App& app);
 
 // Parses the arguments (the program's name first), does the job and returns the exit code. Prints.

@@ -7,6 +7,7 @@
 #include "tessera/cli/inputs.h"
 #include "tessera/cli/model_options.h"
 #include "tessera/cli/terminal.h"
+#include "tessera/diagnose/explain.h"
 
 namespace tessera::cli {
 namespace {
@@ -35,10 +36,42 @@ std::string plan_text(const plan::Plan& plan) {
              count.launches, count.host_operators, count.reference, plan.constants.size());
 }
 
-Result<int> make_plan(const ModelOptions& options) {
+struct PlanArguments : ModelOptions {
+  bool roofline = false;
+};
+
+Result<int> print_roofline(session::Model& model, const op::Bindings& sizes, bool json) {
+  TRY_ASSIGN(auto planning, model.planning_for(sizes));
+  TRY_ASSIGN(const diagnose::Roofline r, diagnose::roofline(model, *planning));
+  Json nodes = Json::array();
+  Table table({"node", "operator", ">GFLOP", ">MB", ">ms", "bound by"});
+  for (const diagnose::Roofline::Node& n : r.nodes) {
+    nodes.push_back({{"name", n.name},
+                     {"op", n.op},
+                     {"flops", n.flops},
+                     {"bytes", n.bytes},
+                     {"seconds", n.time.value},
+                     {"bound_by", n.memory_binds ? "memory" : "arithmetic"}});
+    table.add({n.name, n.op, fmt::format("{:.4f}", n.flops * 1e-9),
+               fmt::format("{:.3f}", n.bytes * 1e-6), fmt::format("{:.4f}", n.time.value * 1e3),
+               n.memory_binds ? "memory" : "arithmetic"});
+  }
+  if (json)
+    TRY(print_json({{"schema", "tessera.roofline/1"},
+                    {"seconds", r.time.value},
+                    {"rates", planning->plan->rates},
+                    {"nodes", std::move(nodes)}}));
+  else
+    TRY(print_text(table.str() + fmt::format("\nno less than {:.3f} ms on one core (rates: {})\n",
+                                             r.time.value * 1e3, planning->plan->rates)));
+  return kFine;
+}
+
+Result<int> make_plan(const PlanArguments& options) {
   TRY_ASSIGN(auto model, load_model(options));
   op::Bindings sizes;
   const auto assumed = assume_sizes(model->inputs(), sizes);
+  if (options.roofline) return print_roofline(*model, sizes, options.json);
   TRY_ASSIGN(auto plan, model->plan_for(sizes));
   if (options.json)
     TRY(print_text(plan::to_json(*plan) + "\n"));
@@ -51,9 +84,11 @@ Result<int> make_plan(const ModelOptions& options) {
 
 Command plan_command(CLI::App& app) {
   CLI::App* sub = app.add_subcommand("plan", "Show what will run where, and why");
-  auto options = std::make_shared<ModelOptions>();
+  auto options = std::make_shared<PlanArguments>();
   add_model_options(*sub, *options);
   add_device_options(*sub, *options);
+  sub->add_flag("--roofline", options->roofline,
+                "Print the least time that the machine's arithmetic and memory allow, by node");
   sub->footer(
       "Kernels are chosen for the sizes given; sizes that nothing gives count as 1 for "
       "that.\n\nExamples:\n  tessera plan resnet50.onnx\n  tessera plan bert.onnx --dim batch=8 "

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "tessera/layout/convert.h"
-#include "tessera/passes/bucket_elimination.h"
 
 namespace tessera::passes {
 namespace {
@@ -88,6 +87,8 @@ class Assigner {
   // What a conversion of the value costs.
   int64_t conversion(ir::ValueId id, const std::string& from, const std::string& to) {
     if (from == to || constant(id)) return 0;
+    if (std::find(options_.fixed.begin(), options_.fixed.end(), id) != options_.fixed.end())
+      return kForbidden;
     auto [found, fresh] = conversions_.try_emplace({id, from, to}, 0);
     if (!fresh) return found->second;
     ir::Node node;
@@ -124,7 +125,7 @@ class Assigner {
     for (size_t id = 0; id < graph_.values.size(); ++id)
       for (const std::string& to : demands(static_cast<ir::ValueId>(id)))
         sum += conversion(static_cast<ir::ValueId>(id), produced(static_cast<ir::ValueId>(id)), to);
-    return sum;
+    return std::min(sum, kForbidden);
   }
 
   // ---- the rivals

@@ -8,8 +8,11 @@
 // converted while planning. Does not fire in layout mode `none`.
 #pragma once
 
+#include <optional>
 #include <string_view>
+#include <vector>
 
+#include "tessera/passes/bucket_elimination.h"
 #include "tessera/passes/choices.h"
 
 namespace tessera::passes {
@@ -28,6 +31,8 @@ std::optional<LayoutMode> layout_mode_from_name(std::string_view name);
 struct AssignOptions {
   op::Bindings bindings;  // what is not bound counts as 1
   LayoutMode mode = LayoutMode::kOptimal;
+  // Values of the graph that must not be converted, whatever that costs elsewhere.
+  std::vector<ir::ValueId> fixed = {};
 };
 
 struct AssignReport {
@@ -37,6 +42,8 @@ struct AssignReport {
   int width = 0;        // of the elimination
   int conversions = 0;  // relayout nodes inserted
   bool optimal() const { return cost == lower_bound; }
+  // A value that must not be converted had to be.
+  bool possible() const { return cost.value < kForbidden; }
 };
 
 // Writes the layouts into the graph's values and inserts relayout nodes; body graphs included.

@@ -98,8 +98,9 @@ op::Type f32(op::Dims dims) {
 }
 
 // Sizes as networks have them, where arithmetic binds.
-std::vector<ir::Graph> samples() {
+Result<std::vector<ir::Graph>> samples() {
   std::vector<ir::Graph> graphs;
+  Status status;
   auto add = [&](std::string_view name, std::vector<op::Dims> inputs, op::Attrs attrs,
                  size_t constants_from) {
     ir::Graph g("sample");
@@ -109,8 +110,9 @@ std::vector<ir::Graph> samples() {
       in.push_back(i < constants_from || !tensor ? g.add_input("", f32(inputs[i]))
                                                  : g.add_constant(*tensor));
     }
-    const op::OpDef* op = op::find(name);
-    if (op && g.add(*op, in, std::move(attrs))) graphs.push_back(std::move(g));
+    if (auto added = g.add(*op::find(name), in, std::move(attrs)); !added)
+      status = tl::unexpected(added.error());
+    graphs.push_back(std::move(g));
   };
   for (auto [m, k, n] : {std::array{512, 512, 512}, {128, 768, 3072}, {196, 384, 384}}) {
     add("dot", {{m, k}, {k, n}}, {}, 1);
@@ -122,7 +124,8 @@ std::vector<ir::Graph> samples() {
     attrs.set("groups", groups);
     attrs.set("strides", op::Ints{stride, stride});
     const int64_t pad = kernel / 2;
-    attrs.set("pads", op::Ints{pad, pad, pad, pad});
+    attrs.set("pads_begin", op::Ints{pad, pad});
+    attrs.set("pads_end", op::Ints{pad, pad});
     add("conv", {{1, c, size, size}, {m, c / groups, kernel, kernel}}, std::move(attrs), 1);
   };
   conv(64, 56, 64, 1, 1, 1);
@@ -136,6 +139,7 @@ std::vector<ir::Graph> samples() {
   conv(96, 28, 96, 3, 1, 96);
   conv(240, 14, 240, 5, 1, 240);
   conv(128, 28, 128, 3, 1, 8);
+  TRY(std::move(status));
   return graphs;
 }
 
@@ -143,7 +147,8 @@ std::vector<ir::Graph> samples() {
 Status measure_kernels(const runtime::Machine& machine, kernels::Rates& rates,
                        const std::function<void(const std::string&)>& progress) {
   std::map<std::string, std::vector<double>> reached;
-  for (const ir::Graph& g : samples()) {
+  TRY_ASSIGN(const std::vector<ir::Graph> graphs, samples());
+  for (const ir::Graph& g : graphs) {
     const ir::Node& node = g.nodes[0];
     for (const passes::Choice& choice : passes::choices(g, node, {}, machine.sources)) {
       TRY_ASSIGN(op::Problem problem, passes::problem_of(g, node, {}));

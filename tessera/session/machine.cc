@@ -38,7 +38,7 @@ Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int th
       table = machine->calibrated
                   .emplace_back(std::make_unique<const kernels::Table>(table->with(own->rates)))
                   .get();
-    machine->rates = table->rates().origin;
+    machine->rates = table->rates();
     machine->runtime.sources.push_back(table);
     for (const kernels::Entry& entry : table->entries()) {
       machine->runtime.entries.emplace(entry.name, static_cast<uint32_t>(functions.size()));

@@ -21,7 +21,7 @@ struct Machine {
   runtime::Machine runtime;
   // Claim sources at this machine's own rates, where it has been calibrated.
   std::vector<std::unique_ptr<const kernels::Table>> calibrated;
-  std::string rates;  // where the costs come from: "default", or the calibration's hash
+  kernels::Rates rates;  // of the CPU's kernels
 
   // "cpu", "cpu:0". kNotFound names the backends there are.
   static Result<std::shared_ptr<Machine>> open(const std::string& device, int threads,

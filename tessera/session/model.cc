@@ -25,6 +25,7 @@ struct Model::Impl {
   mutable std::mutex mutex;
   struct Planned {
     std::shared_ptr<const plan::Plan> plan;
+    std::shared_ptr<const Planning> planning;
     std::vector<std::unique_ptr<runtime::Executor>> idle;
   };
   std::vector<Planned> plans;
@@ -171,18 +172,35 @@ Result<std::shared_ptr<const plan::Plan>> Model::plan_for(const op::Bindings& si
   return impl_->make_plan(sizes);
 }
 
+Result<std::shared_ptr<const Planning>> Model::planning_for(const op::Bindings& sizes) {
+  TRY_ASSIGN(auto plan, plan_for(sizes));
+  const std::lock_guard lock(impl_->mutex);
+  for (const Impl::Planned& planned : impl_->plans)
+    if (planned.plan == plan) return planned.planning;
+  return error(Code::kInternal, "a plan went missing");
+}
+
+passes::Sources Model::sources() const { return impl_->machine->runtime.sources; }
+const kernels::Rates& Model::rates() const { return impl_->machine->rates; }
+
 Result<std::shared_ptr<const plan::Plan>> Model::Impl::make_plan(const op::Bindings& sizes) {
   const passes::Sources sources = machine->runtime.sources;
-  ir::Graph graph = imported.graph;
-  passes::fuse(graph, sizes, [&](const op::Problem& p) { return passes::refusal(p, sources); });
-  TRY(passes::assign(graph, sources, {.bindings = sizes, .mode = options.layout}));
+  auto planning = std::make_shared<Planning>();
+  planning->sizes = sizes;
+  planning->fused = imported.graph;
+  planning->fuse = passes::fuse(planning->fused, sizes,
+                                [&](const op::Problem& p) { return passes::refusal(p, sources); });
+  planning->graph = planning->fused;
+  TRY_ASSIGN(planning->assign,
+             passes::assign(planning->graph, sources, {.bindings = sizes, .mode = options.layout}));
   TRY_ASSIGN(
       plan::Plan planned,
-      passes::schedule(graph, sources,
+      passes::schedule(planning->graph, sources,
                        {.device = options.device, .bindings = sizes, .reference_only = false}));
-  planned.rates = machine->rates;
-  TRY(passes::views(planned, sources));
-  plans.push_back({std::make_shared<const plan::Plan>(std::move(planned)), {}});
+  planned.rates = machine->rates.origin;
+  TRY_ASSIGN(planning->views, passes::views(planned, sources));
+  planning->plan = std::make_shared<const plan::Plan>(std::move(planned));
+  plans.push_back({planning->plan, std::move(planning), {}});
   ++counters.plans;
   return plans.back().plan;
 }

@@ -14,7 +14,10 @@
 #include "tessera/base/units.h"
 #include "tessera/ir/graph.h"
 #include "tessera/op/tensor.h"
+#include "tessera/kernels/rates.h"
 #include "tessera/passes/assign.h"
+#include "tessera/passes/fuse.h"
+#include "tessera/passes/views.h"
 #include "tessera/plan/plan.h"
 
 namespace tessera::import::onnx {
@@ -42,6 +45,17 @@ struct RunOptions {
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   // Called with every named value as it is computed (--dump): slow, meant for looking inside.
   std::function<void(const std::string& name, const op::Value&)> observe = {};
+};
+
+// What the compiler decided, and on what grounds.
+struct Planning {
+  ir::Graph fused;  // before layouts were chosen
+  ir::Graph graph;  // as it was planned
+  op::Bindings sizes;
+  passes::FuseReport fuse;
+  passes::AssignReport assign;
+  passes::ViewReport views;
+  std::shared_ptr<const plan::Plan> plan;
 };
 
 // Where the work of the last run was done.
@@ -86,6 +100,11 @@ class Model {
   std::shared_ptr<const plan::Plan> plan() const;
   // A plan for inputs of these sizes, made now unless it is there. kUnimplemented on "reference".
   Result<std::shared_ptr<const plan::Plan>> plan_for(const op::Bindings& sizes);
+  // The same with the grounds.
+  Result<std::shared_ptr<const Planning>> planning_for(const op::Bindings& sizes);
+  // Who was asked for kernels, and the rates behind their costs. @pre not on "reference"
+  passes::Sources sources() const;
+  const kernels::Rates& rates() const;
 
  private:
   struct Impl;

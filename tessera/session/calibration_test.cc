@@ -1,0 +1,63 @@
+#include "tessera/session/calibration.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera::session {
+namespace {
+
+TEST(Calibration, ReadsBackWhatItWrote) {
+  Calibration c;
+  c.cpu = "A processor";
+  c.isa = "avx2";
+  c.rates.flops_per_ps = 0.15;
+  c.rates.bytes_per_ps = 0.02;
+  c.rates.launch_ps = 250000;
+  c.rates.efficiency["cpu.conv"] = 0.75;
+  auto back = calibration_from_json(to_json(c));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(to_json(*back), to_json(c));
+  EXPECT_DOUBLE_EQ(back->rates.flops_per_ps, 0.15);
+  EXPECT_DOUBLE_EQ(back->rates.efficiency.at("cpu.conv"), 0.75);
+  EXPECT_TRUE(back->rates.origin.starts_with("calibration "));
+}
+
+TEST(Calibration, NamesTheFieldThatIsWrong) {
+  const std::string good = to_json({"A processor", "avx2", {}});
+  auto with = [&](std::string_view from, std::string_view to) {
+    std::string text = good;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    auto c = calibration_from_json(text);
+    return c ? "" : c.error().message;
+  };
+  EXPECT_EQ(with("{", "["), "calibration: not a JSON object");
+  EXPECT_EQ(with("calibration/1", "calibration/2"),
+            "calibration: 'schema' must be 'tessera.calibration/1'");
+  EXPECT_EQ(with("\"avx2\"", "7"), "calibration: 'isa' must be a string");
+  EXPECT_EQ(with("\"launch_seconds\": 1e-06", "\"launch_seconds\": -1"),
+            "calibration: 'launch_seconds' must be a positive number");
+  EXPECT_EQ(with("\"efficiency\": {}", "\"efficiency\": {\"cpu.conv\": 0}"),
+            "calibration: 'cpu.conv' must be a positive number");
+}
+
+// Twice the efficiency, half the time above a launch; memory bounds it from below.
+TEST(Calibration, TurnsWorkIntoTime) {
+  kernels::Rates rates;
+  rates.flops_per_ps = 0.1;
+  rates.bytes_per_ps = 0.01;
+  rates.launch_ps = 1000;
+  op::Claim claim;
+  claim.kernel = "k";
+  claim.flops = 1e6;
+  claim.bytes = 1e3;
+  claim.efficiency = 0.5;
+  EXPECT_EQ(rates.cost(claim).value, 1000 + 20'000'000);
+  rates.efficiency["k"] = 1;
+  EXPECT_EQ(rates.cost(claim).value, 1000 + 10'000'000);
+  claim.bytes = 1e6;
+  EXPECT_EQ(rates.cost(claim).value, 1000 + 100'000'000);
+}
+
+}  // namespace
+}  // namespace tessera::session
