@@ -5,7 +5,7 @@
 
 A file belongs to the module with the longest matching folder name. It may include its own module, the modules that its
 row names, the standard library, the system's headers and the row's external libraries; tests may also include gtest,
-benchmarks Google Benchmark. Prints one line per offence and exits with 1 if there is any.
+benchmarks Google Benchmark and oneDNN, their rival. Prints one line per offence and exits with 1 if there is any.
 """
 import re
 import sys
@@ -26,6 +26,7 @@ EXTERNAL = {
     "hwloc/": "hwloc",
     "jpeglib.h": "jpeg",
     "nlohmann/": "json",
+    "oneapi/": "dnnl",
     "openjpeg.h": "openjp2",
     "png.h": "png",
     "protozero/": "protozero",
@@ -40,7 +41,7 @@ EXTERNAL = {
 # The C headers for strangers in include/tessera, and the module whose face each is.
 PUBLIC = {"tessera/tessera_error.h": "base", "tessera/tessera_plugin.h": "hal", "tessera/tessera.h": "capi"}
 
-BY_SUFFIX = {"_test.cc": "gtest", "_bench.cc": "benchmark"}
+BY_SUFFIX = {"_test.cc": {"gtest"}, "_bench.cc": {"benchmark", "dnnl"}}
 
 STANDARD = set("""
 algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits
@@ -120,7 +121,7 @@ def check_file(path, root, rows):
     module = module_of(name.removeprefix("tessera/"), rows)
     if module is None:
         return [f"{name}: in no module of layers.txt"]
-    extra = {library for suffix, library in BY_SUFFIX.items() if name.endswith(suffix)}
+    extra = {library for suffix, own in BY_SUFFIX.items() if name.endswith(suffix) for library in own}
     offences = []
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
         match = INCLUDE.match(line)

@@ -3,59 +3,14 @@
 #include <algorithm>
 
 #include "tessera/kernels/cpu/claims.h"
-#include "tessera/kernels/cpu/conv_args.h"
+#include "tessera/kernels/cpu/conv_shape.h"
 #include "tessera/kernels/cpu/families.h"
-#include "tessera/op/window.h"
 
 namespace tessera::kernels::cpu {
 namespace {
 
-int64_t product(const int64_t* v) { return v[0] * v[1] * v[2]; }
 bool has_bias(const Problem& p) { return p.has(2); }
 bool packs(const Problem& p) { return p.in[1].constant; }
-
-Status fill(const Problem& p, ConvShape& s) {
-  const Dims &x = p.in[0].dims, &w = p.in[1].dims, &y = p.out[0].dims;
-  const size_t axes = w.size() - 2;
-  TRY_ASSIGN(const op::Window window, op::window_of(p.attrs, axes));
-  s.N = x[0];
-  s.G = p.attrs.i("groups", 1);
-  s.C = w[1];
-  s.M = w[0] / s.G;
-  for (size_t i = 0; i < 3; ++i) {
-    s.in[i] = s.out[i] = s.kernel[i] = s.stride[i] = s.dilation[i] = 1;
-    s.pad[i] = 0;
-  }
-  for (size_t a = 0; a < axes; ++a) {
-    const size_t i = 3 - axes + a;
-    s.in[i] = x[a + 2];
-    s.out[i] = y[a + 2];
-    s.kernel[i] = w[a + 2];
-    s.stride[i] = window.strides[a];
-    s.dilation[i] = window.dilations[a];
-    s.pad[i] = window.pads(a, s.in[i], s.kernel[i]).first;
-  }
-  return {};
-}
-
-Reason check(const Problem& p, ConvShape& s) {
-  Reason why;
-  why.input_is(p, 0, DType::kF32) && why.input_is(p, 1, DType::kF32) &&
-      why.output_is(p, 0, DType::kF32);
-  if (why.fine() && has_bias(p)) why.input_is(p, 2, DType::kF32);
-  if (why.fine())
-    why.need(p.in[1].rank() >= 3 && p.in[1].rank() <= 5, "{} spatial axes, need 1 to 3",
-             p.in[1].rank() - 2);
-  if (!why.fine()) return why;
-  const Status filled = fill(p, s);
-  why.need(filled.has_value(), "{}", filled ? "" : filled.error().message);
-  return why;
-}
-
-double flops(const Problem& p, const ConvShape& s) {
-  return 2.0 * static_cast<double>(p.out[0].count()) * static_cast<double>(product(s.kernel)) *
-         static_cast<double>(s.C);
-}
 
 std::vector<Argument> arguments(const Problem& p, bool packed) {
   std::vector<Argument> list = all_arguments(p);
@@ -69,11 +24,11 @@ int64_t panels(int64_t rows) { return ceil_div(rows, kPanelRows); }
 
 Claim probe_conv(const Problem& p) {
   ConvShape s{};
-  const Reason why = check(p, s);
+  const Reason why = check_conv(p, s);
   if (!why.fine()) return why.refusal();
   // Few output channels do not pay for gathering the windows.
   const double m = static_cast<double>(std::max<int64_t>(s.M, 1)), efficiency = 0.7 * m / (m + 8);
-  Claim c = claim(flops(p, s), bytes_of(p), efficiency, NumericClass::kReassociated);
+  Claim c = claim(conv_flops(p, s), bytes_of(p), efficiency, NumericClass::kReassociated);
   if (packs(p))
     c.packed.push_back({1, Bytes(s.G * panels(s.M) * kPanelRows * s.C * product(s.kernel) * 4)});
   return c;
@@ -83,10 +38,10 @@ Result<std::vector<LaunchSpec>> prepare_conv(const Problem& p, const Claim&) {
   std::vector<LaunchSpec> launches;
   if (p.out[0].count() == 0) return launches;
   ConvArgs args{};
-  TRY(fill(p, args.shape));
+  TRY(fill_shape(p, args.shape));
   const ConvShape& s = args.shape;
   const int64_t P = product(s.out);
-  const int64_t target = std::clamp<int64_t>(static_cast<int64_t>(flops(p, s) / 2e6), 1, 32);
+  const int64_t target = std::clamp<int64_t>(static_cast<int64_t>(conv_flops(p, s) / 2e6), 1, 32);
   const int64_t wanted = ceil_div(target, s.N * s.G);
   args.strips = std::max(ceil_div(P, kStrip), std::min(wanted, ceil_div(P, 2 * kPanelCols)));
   args.strip = ceil_div(ceil_div(P, args.strips), kPanelCols) * kPanelCols;
@@ -111,7 +66,7 @@ Result<std::vector<LaunchSpec>> prepare_conv(const Problem& p, const Claim&) {
 // (g, m, channel, tap) -> (g, m / kPanelRows, tap, channel, m % kPanelRows); rows beyond M are zero
 Status pack_conv(const Problem& p, int, const std::byte* source, std::byte* target) {
   ConvShape s{};
-  TRY(fill(p, s));
+  TRY(fill_shape(p, s));
   const auto* w = reinterpret_cast<const float*>(source);
   auto* packed = reinterpret_cast<float*>(target);
   const int64_t taps = product(s.kernel), K = taps * s.C;
@@ -140,7 +95,7 @@ int64_t band_of(const ConvShape& s) {
 
 Claim probe_depthwise(const Problem& p) {
   ConvShape s{};
-  Reason why = check(p, s);
+  Reason why = check_conv(p, s);
   if (!why.fine()) return why.refusal();
   why.need(s.C == 1, "{} input channels per group, need 1", s.C);
   why.need(s.kernel[0] == 1 && s.in[0] == 1 && s.out[0] == 1, "three spatial axes, need 1 or 2");
@@ -148,14 +103,14 @@ Claim probe_depthwise(const Problem& p) {
   why.need(s.pad[2] < pitch_of(s) && band_of(s) >= 1,
            "input rows of {} floats are too long for {} on the stack", s.in[2], kBandFloats);
   if (!why.fine()) return why.refusal();
-  return claim(flops(p, s), bytes_of(p), 0.25, NumericClass::kReassociated);
+  return claim(conv_flops(p, s), bytes_of(p), 0.25, NumericClass::kReassociated);
 }
 
 Result<std::vector<LaunchSpec>> prepare_depthwise(const Problem& p, const Claim&) {
   std::vector<LaunchSpec> launches;
   if (p.out[0].count() == 0) return launches;
   DepthwiseArgs args{};
-  TRY(fill(p, args.shape));
+  TRY(fill_shape(p, args.shape));
   const ConvShape& s = args.shape;
   args.pitch = pitch_of(s);
   args.band = band_of(s);

@@ -27,10 +27,20 @@ std::span<const Entry> isa_entries(Isa isa) {
 
 std::vector<Family> families(Isa isa) {
   return {
-      {{}, isa_entries(isa)}, {conv_rows(), {}},        {conv_transpose_rows(), {}},
-      {dot_rows(), {}},       {elementwise_rows(), {}}, {norm_rows(), {}},
-      {pool_rows(), {}},      {reduce_rows(), {}},      {resize_rows(), {}},
-      {rnn_rows(), {}},       index_family(),           move_family(),
+      {{}, isa_entries(isa)},
+      {conv_rows(), {}},
+      {conv_last_rows(), {}},
+      {conv_last_depthwise_rows(), {}},
+      {conv_transpose_rows(), {}},
+      {dot_rows(), {}},
+      {elementwise_rows(), {}},
+      {norm_rows(), {}},
+      {pool_rows(), {}},
+      {reduce_rows(), {}},
+      {resize_rows(), {}},
+      {rnn_rows(), {}},
+      index_family(),
+      move_family(),
   };
 }
 

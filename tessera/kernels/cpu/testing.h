@@ -15,7 +15,21 @@ namespace tessera::kernels::cpu::testing {
 using op::Dims;
 using op::Tensor;
 
-// One node on concrete inputs.
+// A step behind the node; values are numbered as in op::Step.
+struct CaseStep {
+  std::string op;
+  op::Attrs attrs = {};
+  std::vector<int> in = {};
+};
+
+// How an operand lies: a layout (empty: row-major; else op::channels_last), and how many elements
+// more than needed are between its innermost rows (row-major) or pixels (channels-last).
+struct Placement {
+  std::string layout = {};
+  int64_t gap = 0;
+};
+
+// One node on concrete inputs, or a group: then the inputs that steps read come last.
 struct Case {
   std::string op;
   op::Attrs attrs = {};
@@ -23,6 +37,10 @@ struct Case {
   std::vector<bool> constant = {};  // per input; missing: not constant
   bool values_known = true;         // small integer inputs are in Operand::values
   int outputs = 1;
+  std::vector<CaseStep> steps = {};
+  size_t arity = 0;                    // with steps: how many inputs are the node's
+  std::vector<Placement> placed = {};  // per input; missing: row-major, packed
+  Placement out_placed = {};           // of output 0
 };
 
 // How far results may lie from the reference: exact claims not at all; others by `rel` of the

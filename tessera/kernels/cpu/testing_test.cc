@@ -53,22 +53,47 @@ tessera_entry entry_named(const std::vector<Entry>& entries, std::string_view na
   return nullptr;
 }
 
-Result<std::vector<Tensor>> reference(const Case& c) {
+Result<std::vector<Tensor>> evaluate(std::string_view op, const op::Attrs& attrs, int outputs,
+                                     const std::vector<const Tensor*>& in) {
   ir::Node node;
-  node.op = op::find(c.op);
-  if (!node.op) return error(Code::kNotFound, "no operator '{}'", c.op);
-  node.attrs = c.attrs;
-  node.outputs.resize(static_cast<size_t>(c.outputs));
-  for (size_t i = 0; i < c.in.size(); ++i)
-    node.inputs.push_back(c.in[i] ? static_cast<ir::ValueId>(i) : ir::kAbsent);
+  node.op = op::find(op);
+  if (!node.op) return error(Code::kNotFound, "no operator '{}'", op);
+  node.attrs = attrs;
+  node.outputs.resize(static_cast<size_t>(outputs));
+  for (size_t i = 0; i < in.size(); ++i)
+    node.inputs.push_back(in[i] ? static_cast<ir::ValueId>(i) : ir::kAbsent);
   std::vector<op::Value> values;
-  for (const auto& t : c.in) values.emplace_back(t.value_or(Tensor()));
+  for (const Tensor* t : in) values.emplace_back(t ? *t : Tensor());
   std::vector<const op::Value*> pointers;
-  for (size_t i = 0; i < values.size(); ++i) pointers.push_back(c.in[i] ? &values[i] : nullptr);
+  for (size_t i = 0; i < values.size(); ++i) pointers.push_back(in[i] ? &values[i] : nullptr);
   TRY_ASSIGN(auto results, ir::reference::evaluate(node, pointers, {}));
   std::vector<Tensor> tensors;
-  for (int i = 0; i < c.outputs; ++i) tensors.push_back(results[static_cast<size_t>(i)].tensor());
+  for (int i = 0; i < outputs; ++i) tensors.push_back(results[static_cast<size_t>(i)].tensor());
   return tensors;
+}
+
+size_t anchor_inputs(const Case& c) { return c.steps.empty() ? c.in.size() : c.arity; }
+
+Result<std::vector<Tensor>> reference(const Case& c) {
+  std::vector<const Tensor*> in;
+  for (size_t i = 0; i < anchor_inputs(c); ++i) in.push_back(c.in[i] ? &*c.in[i] : nullptr);
+  return evaluate(c.op, c.attrs, c.outputs, in);
+}
+
+// The results of the steps behind the node's.
+Result<std::vector<Tensor>> step_results(const Case& c, const Tensor& anchor) {
+  std::vector<Tensor> results{anchor};
+  for (const CaseStep& step : c.steps) {
+    std::vector<const Tensor*> in;
+    for (int v : step.in) {
+      const size_t at = static_cast<size_t>(std::max(v, 0));
+      in.push_back(v < 0 ? nullptr : at < c.in.size() ? &*c.in[at] : &results[at - c.in.size()]);
+    }
+    TRY_ASSIGN(auto out, evaluate(step.op, step.attrs, 1, in));
+    results.push_back(std::move(out[0]));
+  }
+  results.erase(results.begin());
+  return results;
 }
 
 Tensor magnitudes(const Tensor& t) {
@@ -78,9 +103,76 @@ Tensor magnitudes(const Tensor& t) {
   return m;
 }
 
+// What the magnitudes that were summed become behind a step: other functions than sums and products
+// do not spread differences.
+Tensor spread(const Case& c, const CaseStep& step, Tensor sums) {
+  const bool product = step.op == "mul";
+  if (!product && step.op != "add" && step.op != "sub") return sums;
+  for (int v : step.in)
+    if (v >= 0 && static_cast<size_t>(v) < c.in.size()) {
+      const Tensor operand = magnitudes(*c.in[static_cast<size_t>(v)]);
+      sums = (*evaluate(product ? "mul" : "add", {}, 1, {&sums, &operand}))[0];
+    }
+  return sums;
+}
+
+// Elements between neighbours along each logical axis.
+Dims strides_at(const Dims& dims, const Placement& at) {
+  const size_t rank = dims.size();
+  Dims strides(rank);
+  int64_t step = 1;
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t a = at.layout.empty() ? rank - 1 - i : i == 0 ? 1 : i + 1 < rank ? rank - i : 0;
+    strides[a] = step;
+    step *= dims[a];
+    if (i == 0) step += at.gap;
+  }
+  return strides;
+}
+
+// Of an operand's buffer.
+int64_t span_of(const op::Operand& o) {
+  if (o.count() == 0) return 0;
+  if (o.layout.empty() && o.strides.empty()) return packed_bytes(o.dtype, o.count());
+  const Dims strides = o.strides.empty() ? strides_at(o.dims, {o.layout, 0}) : o.strides;
+  int64_t last = 0;
+  for (size_t a = 0; a < o.dims.size(); ++a) last += (o.dims[a] - 1) * strides[a];
+  return packed_bytes(o.dtype, last + 1);
+}
+
+// Moves elements between a packed row-major tensor and an operand's buffer.
+void move_elements(const op::Operand& o, std::byte* tensor, std::byte* buffer, bool to_tensor) {
+  if (o.layout.empty() && o.strides.empty()) {
+    const auto bytes = static_cast<size_t>(packed_bytes(o.dtype, o.count()));
+    if (bytes > 0) std::memcpy(to_tensor ? tensor : buffer, to_tensor ? buffer : tensor, bytes);
+    return;
+  }
+  const auto size = static_cast<size_t>(bits_of(o.dtype) / 8);
+  const Dims strides = o.strides.empty() ? strides_at(o.dims, {o.layout, 0}) : o.strides;
+  Dims index(o.dims.size(), 0);
+  for (int64_t i = 0; i < o.count(); ++i, tensor += size) {
+    int64_t offset = 0;
+    for (size_t a = 0; a < index.size(); ++a) offset += index[a] * strides[a];
+    std::byte* at = buffer + static_cast<size_t>(offset) * size;
+    std::memcpy(to_tensor ? tensor : at, to_tensor ? at : tensor, size);
+    for (size_t a = index.size(); a-- > 0 && ++index[a] == o.dims[a];) index[a] = 0;
+  }
+}
+
+// Whether what lies between the elements of a strided output is as it was.
+bool gaps_untouched(const op::Operand& o, const Buffer& buffer) {
+  if (o.strides.empty()) return true;
+  Tensor blank = *Tensor::make(o.dtype, o.dims);
+  std::fill_n(blank.mutable_data(), blank.bytes().value, std::byte{0xcd});
+  move_elements(o, blank.mutable_data(), buffer.data(), false);
+  return std::all_of(buffer.data(), buffer.data() + buffer.size(),
+                     [](std::byte b) { return b == std::byte{0xcd}; });
+}
+
 // The first element of `got` outside the tolerance, described; empty if none is.
+// With sums, `roundings` are allowed behind them.
 std::string difference(const Tensor& got, const Tensor& want, const Tensor* sums, bool exact,
-                       Tolerance tolerance) {
+                       Tolerance tolerance, double roundings) {
   if (got.dtype() != want.dtype() || got.dims() != want.dims()) return "type or shape differs";
   if (!is_float(want.dtype())) {
     for (int64_t i = 0; i < want.count(); ++i)
@@ -100,12 +192,28 @@ std::string difference(const Tensor& got, const Tensor& want, const Tensor* sums
     double bound = exact ? 0 : u * (tolerance.rel * std::fabs(w) + tolerance.abs);
     if (!exact && sums)
       bound = ErrorBudget{want.dtype(), accumulate}.bound(w, tolerance.products, sums->f64(i)) +
-              u * std::fabs(w);
+              u * roundings * std::fabs(w);
     if (!(std::fabs(g - w) <= bound))
       return fmt::format("element {} is {:.9g}, want {:.9g}: off by {:.3g} > {:.3g}", i, g, w,
                          std::fabs(g - w), bound);
   }
   return {};
+}
+
+}  // namespace
+
+namespace {
+
+op::Operand operand_of(const Tensor& t) {
+  op::Operand o;
+  o.dtype = t.dtype();
+  o.dims = t.dims();
+  return o;
+}
+
+void place(op::Operand& o, const Placement& at) {
+  o.layout = at.layout;
+  if (at.gap > 0) o.strides = strides_at(o.dims, at);
 }
 
 }  // namespace
@@ -125,14 +233,22 @@ Result<op::Problem> problem_of(const Case& c, const std::vector<Tensor>& outputs
           c.in[i]->count() <= 1024 && c.in[i]->rank() <= 1)
         o.values = c.in[i]->to_i64s();
     }
+    if (i < c.placed.size()) place(o, c.placed[i]);
     p.in.push_back(std::move(o));
   }
-  for (const Tensor& t : outputs) {
-    op::Operand o;
-    o.dtype = t.dtype();
-    o.dims = t.dims();
-    p.out.push_back(std::move(o));
-  }
+  for (const Tensor& t : outputs) p.out.push_back(operand_of(t));
+  if (!p.out.empty()) place(p.out[0], c.out_placed);
+  if (c.steps.empty()) return p;
+  p.arity = c.arity;
+  p.result = operand_of(outputs[0]);
+  p.results = {static_cast<int>(c.in.size() + c.steps.size())};
+  p.out.resize(1);
+  TRY_ASSIGN(const auto results, step_results(c, outputs[0]));
+  for (size_t i = 0; i < c.steps.size(); ++i)
+    p.steps.push_back(
+        {op::find(c.steps[i].op), c.steps[i].attrs, c.steps[i].in, operand_of(results[i])});
+  p.out[0] = operand_of(results.back());
+  place(p.out[0], c.out_placed);
   return p;
 }
 
@@ -141,13 +257,13 @@ Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& pro
                                       const std::vector<std::optional<Tensor>>& inputs,
                                       std::mt19937_64& random) {
   std::vector<std::unique_ptr<Buffer>> in, out, packed;
-  for (const auto& t : inputs) {
-    in.push_back(std::make_unique<Buffer>(t ? t->bytes().value : 0));
-    if (t && t->bytes().value > 0)
-      std::memcpy(in.back()->data(), t->data(), static_cast<size_t>(t->bytes().value));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    in.push_back(std::make_unique<Buffer>(inputs[i] ? span_of(problem.in[i]) : 0));
+    if (!inputs[i]) continue;
+    Tensor t = *inputs[i];
+    move_elements(problem.in[i], t.mutable_data(), in.back()->data(), false);
   }
-  for (const op::Operand& o : problem.out)
-    out.push_back(std::make_unique<Buffer>(packed_bytes(o.dtype, o.count())));
+  for (const op::Operand& o : problem.out) out.push_back(std::make_unique<Buffer>(span_of(o)));
   Buffer workspace(claim.workspace.value);
   for (size_t i = 0; i < claim.packed.size(); ++i) {
     packed.push_back(std::make_unique<Buffer>(claim.packed[i].size.value));
@@ -195,15 +311,16 @@ Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& pro
   std::vector<Tensor> results;
   for (size_t i = 0; i < out.size(); ++i) {
     TRY_ASSIGN(Tensor t, Tensor::make(problem.out[i].dtype, problem.out[i].dims));
-    if (t.bytes().value > 0)
-      std::memcpy(t.mutable_data(), out[i]->data(), static_cast<size_t>(t.bytes().value));
+    move_elements(problem.out[i], t.mutable_data(), out[i]->data(), true);
+    if (!gaps_untouched(problem.out[i], *out[i]))
+      return error(Code::kInternal, "wrote between the rows of output {}", i);
     results.push_back(std::move(t));
   }
   return results;
 }
 
 int check(const Case& c, std::mt19937_64& random, Tolerance tolerance) {
-  const auto want = reference(c);
+  auto want = reference(c);
   if (!want && want.error().code == Code::kNotFound) {
     ADD_FAILURE() << want.error().message;
     return 0;
@@ -215,8 +332,10 @@ int check(const Case& c, std::mt19937_64& random, Tolerance tolerance) {
     for (auto& t : absolute.in)
       if (t) t = magnitudes(*t);
     sums = *reference(absolute);
+    for (const CaseStep& step : c.steps) (*sums)[0] = spread(c, step, (*sums)[0]);
   }
   const op::Problem problem = *problem_of(c, *want);
+  if (!c.steps.empty()) want = std::vector<Tensor>{step_results(c, (*want)[0])->back()};
   int ran = 0;
   for (Isa isa : available_isas()) {
     const std::vector<op::Claim> claims = table(isa).probe(problem);
@@ -234,7 +353,8 @@ int check(const Case& c, std::mt19937_64& random, Tolerance tolerance) {
       ran += isa == Isa::kGeneric;
       for (size_t i = 0; i < want->size(); ++i) {
         const std::string text = difference((*got)[i], (*want)[i], sums ? &(*sums)[i] : nullptr,
-                                            claim.numeric == op::NumericClass::kExact, tolerance);
+                                            claim.numeric == op::NumericClass::kExact, tolerance,
+                                            c.steps.empty() ? 1 : tolerance.rel);
         if (!text.empty()) ADD_FAILURE() << where << " output " << i << ": " << text;
       }
     }

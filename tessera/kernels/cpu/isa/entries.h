@@ -8,8 +8,10 @@
   X(gemv)                      \
   X(dot_plain)                 \
   X(conv)                      \
+  X(conv_last)                 \
   X(conv_transpose)            \
   X(depthwise)                 \
+  X(depthwise_last)            \
   X(resize)                    \
   X(rnn)                       \
   X(elementwise)               \

@@ -27,7 +27,7 @@ typedef double VecD __attribute__((vector_size(kLanes * 4)));
 #if defined(__clang__)
 #define TESSERA_UNROLL _Pragma("unroll")
 #else
-#define TESSERA_UNROLL _Pragma("GCC unroll 16")
+#define TESSERA_UNROLL _Pragma("GCC unroll 32")
 #endif
 #define TESSERA_INLINE static inline __attribute__((always_inline))
 

@@ -1,0 +1,32 @@
+// Constant blocks of the convolutions on channels-last operands. Letters as in conv_args.h; a pixel
+// is an output pixel unless said otherwise.
+#pragma once
+
+#include "tessera/kernels/cpu/conv_args.h"
+#include "tessera/kernels/cpu/epilogue_args.h"
+
+namespace tessera::kernels::cpu {
+
+// conv_last: a sum over the taps of products (pixels, C) times (C, M). Ranges: x, packed weights,
+// y, then the epilogue's. Packed weights: (g, panel of M, tap, C, column of kPanel), then C zeros.
+// Work item = (n, g, `pixels` of a plane, `cols` of M), the last fastest.
+struct ConvLastArgs {
+  ConvShape shape;
+  int64_t x_ld, y_ld;  // elements between pixels
+  int64_t pixels, pixel_items;
+  int64_t cols, col_items;
+  Epilogue epilogue;
+};
+
+// depthwise_last: C = M = 1. Ranges as conv_last. Packed weights: (block of kChannelBlock groups,
+// tap, group of the block). Work item = (n, `rows` output rows of the plane, `channels`).
+inline constexpr int64_t kChannelBlock = 16;
+struct DepthwiseLastArgs {
+  ConvShape shape;
+  int64_t x_ld, y_ld;
+  int64_t rows, row_items;
+  int64_t channels, channel_items;
+  Epilogue epilogue;
+};
+
+}  // namespace tessera::kernels::cpu

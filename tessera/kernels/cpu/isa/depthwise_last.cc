@@ -1,0 +1,280 @@
+// Depthwise convolution on channels-last operands: a vector of channels of up to kMaxRun output
+// pixels of a row at a time, in registers. A pixel of x is loaded once for all taps of a row that
+// meet it.
+#include "tessera/kernels/cpu/conv_last_args.h"
+#include "tessera/kernels/cpu/isa/entries.h"
+#include "tessera/kernels/cpu/isa/epilogue.h"
+
+namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
+namespace {
+
+constexpr int kMaxRun = 8;
+
+enum class Activation { kNone, kAtLeast, kClamp, kHardSwish };
+
+// What the first steps of an epilogue do to a run in registers.
+struct Finish {
+  const float* bias;  // per channel; null: none
+  Activation activation;
+  float low, high;  // at least, clamp
+  float p, q;       // hard swish: x * clamp(p x + q, 0, 1)
+  int steps;        // so many of the epilogue are done by this
+};
+
+Finish finish_of(const BoundEpilogue& e) {
+  constexpr float kInfinity = __builtin_inff();
+  Finish f{nullptr, Activation::kNone, -kInfinity, kInfinity, 0, 0, 0};
+  const auto next = [&](Fused fused) {
+    return f.steps < e.count && e.steps[f.steps].fused == fused ? &e.steps[f.steps++] : nullptr;
+  };
+  if (const BoundStep* s = next(Fused::kAddCols)) f.bias = s->operand;
+  const BoundStep* low = next(Fused::kMaxScalar);
+  const BoundStep* high = next(Fused::kMinScalar);
+  if (low) f.low = low->scalar;
+  if (high) f.high = high->scalar;
+  if (low || high) {
+    f.activation = high ? Activation::kClamp : Activation::kAtLeast;
+  } else if (const BoundStep* s = next(Fused::kHardSwish)) {
+    f.activation = Activation::kHardSwish;
+    f.p = s->params[0];
+    f.q = s->params[1];
+  }
+  return f;
+}
+
+// `lanes` channels of a run of pixels, neighbours in a row.
+struct Run {
+  const float* x;         // of the first tap of the first pixel, which may lie outside
+  int64_t x_ld, x_row;    // floats to the next pixel, to the next row of taps
+  int64_t column, width;  // of that tap; pixels of a row of x
+  const float* w;         // (row of taps, tap, kChannelBlock)
+  int64_t rows, taps;     // rows of taps inside; taps of a row
+  int64_t stride, dilation;
+  float* y;
+  int64_t y_ld;
+  int lanes;
+  int64_t channel;
+  const Finish* finish;
+};
+
+template <int T>
+TESSERA_INLINE void finish(const Run& r, const Part& part, Vec (&sum)[T]) {
+  const Finish& f = *r.finish;
+  switch (f.activation) {
+    case Activation::kNone:
+      break;
+    case Activation::kAtLeast:
+      TESSERA_UNROLL
+      for (int t = 0; t < T; ++t) sum[t] = max_of(splat(f.low), sum[t]);
+      break;
+    case Activation::kClamp:
+      TESSERA_UNROLL
+      for (int t = 0; t < T; ++t) sum[t] = min_of(splat(f.high), max_of(splat(f.low), sum[t]));
+      break;
+    case Activation::kHardSwish:
+      TESSERA_UNROLL
+      for (int t = 0; t < T; ++t)
+        sum[t] *= min_of(splat(1.0f), max_of(Vec{}, splat(f.p) * sum[t] + splat(f.q)));
+      break;
+  }
+  float* y = r.y;
+  if (r.lanes == kLanes) {
+    TESSERA_UNROLL
+    for (int t = 0; t < T; ++t, y += r.y_ld) store(y, sum[t]);
+  } else {
+    TESSERA_UNROLL
+    for (int t = 0; t < T; ++t, y += r.y_ld) part.store(y, sum[t]);
+  }
+}
+
+template <int T>
+TESSERA_INLINE void begin(const Run& r, const Part& part, Vec (&sum)[T]) {
+  const float* bias = r.finish->bias;
+  const Vec start = bias ? part.load(bias + r.channel) : Vec{};
+  TESSERA_UNROLL
+  for (int t = 0; t < T; ++t) sum[t] = start;
+}
+
+// Keeps a value in a register: loads are not repeated for each use.
+TESSERA_INLINE Vec held(Vec v) {
+  __asm__ volatile("" : "+v"(v));
+  return v;
+}
+
+// K taps of a row, neighbours, at a stride of S. Whole: all lanes are there and no tap of the run
+// is outside.
+template <int K, int S, int T, bool kWhole>
+void run_of(const Run& r) {
+  const Part part(r.lanes);
+  Vec sum[T];
+  begin(r, part, sum);
+  const float *x = r.x, *w = r.w;
+  for (int64_t i = 0; i < r.rows; ++i, x += r.x_row, w += K * kChannelBlock) {
+    Vec tap[K];
+    TESSERA_UNROLL
+    for (int k = 0; k < K; ++k) tap[k] = load(w + k * kChannelBlock);
+    const float* at = x;
+    TESSERA_UNROLL
+    for (int j = 0; j < (T - 1) * S + K; ++j, at += r.x_ld) {
+      Vec v{};
+      if constexpr (kWhole)
+        v = held(load(at));
+      else if (static_cast<uint64_t>(r.column + j) < static_cast<uint64_t>(r.width))
+        v = part.load(at);
+      TESSERA_UNROLL
+      for (int t = 0; t < T; ++t)
+        if (j - t * S >= 0 && j - t * S < K) sum[t] += tap[j - t * S] * v;
+    }
+  }
+  finish(r, part, sum);
+}
+
+// Any taps.
+template <int T, bool kWhole>
+void plain_run(const Run& r) {
+  const Part part(r.lanes);
+  Vec sum[T];
+  begin(r, part, sum);
+  for (int64_t i = 0; i < r.rows; ++i)
+    for (int64_t k = 0; k < r.taps; ++k) {
+      const Vec tap = load(r.w + (i * r.taps + k) * kChannelBlock);
+      int64_t column = r.column + k * r.dilation;
+      const float* at = r.x + i * r.x_row + k * r.dilation * r.x_ld;
+      TESSERA_UNROLL
+      for (int t = 0; t < T; ++t, column += r.stride, at += r.stride * r.x_ld) {
+        if constexpr (kWhole)
+          sum[t] += tap * load(at);
+        else if (static_cast<uint64_t>(column) < static_cast<uint64_t>(r.width))
+          sum[t] += tap * part.load(at);
+      }
+    }
+  finish(r, part, sum);
+}
+
+using RunFn = void (*)(const Run&);
+
+// By length of the run, and whether it is whole.
+struct Runs {
+  RunFn fn[kMaxRun + 1][2];
+};
+
+template <int K, int S>
+constexpr Runs runs_of() {
+  return {{{nullptr, nullptr},
+           {run_of<K, S, 1, false>, run_of<K, S, 1, true>},
+           {run_of<K, S, 2, false>, run_of<K, S, 2, true>},
+           {run_of<K, S, 3, false>, run_of<K, S, 3, true>},
+           {run_of<K, S, 4, false>, run_of<K, S, 4, true>},
+           {run_of<K, S, 5, false>, run_of<K, S, 5, true>},
+           {run_of<K, S, 6, false>, run_of<K, S, 6, true>},
+           {run_of<K, S, 7, false>, run_of<K, S, 7, true>},
+           {run_of<K, S, 8, false>, run_of<K, S, 8, true>}}};
+}
+
+constexpr Runs kPlain = {{{nullptr, nullptr},
+                          {plain_run<1, false>, plain_run<1, true>},
+                          {plain_run<2, false>, plain_run<2, true>},
+                          {plain_run<3, false>, plain_run<3, true>},
+                          {plain_run<4, false>, plain_run<4, true>},
+                          {plain_run<5, false>, plain_run<5, true>},
+                          {plain_run<6, false>, plain_run<6, true>},
+                          {plain_run<7, false>, plain_run<7, true>},
+                          {plain_run<8, false>, plain_run<8, true>}}};
+constexpr Runs kRuns31 = runs_of<3, 1>(), kRuns32 = runs_of<3, 2>(), kRuns51 = runs_of<5, 1>(),
+               kRuns52 = runs_of<5, 2>(), kRuns71 = runs_of<7, 1>();
+
+const Runs& runs_for(const ConvShape& s) {
+  if (s.dilation[2] == 1) {
+    if (s.kernel[2] == 3 && s.stride[2] == 1) return kRuns31;
+    if (s.kernel[2] == 3 && s.stride[2] == 2) return kRuns32;
+    if (s.kernel[2] == 5 && s.stride[2] == 1) return kRuns51;
+    if (s.kernel[2] == 5 && s.stride[2] == 2) return kRuns52;
+    if (s.kernel[2] == 7 && s.stride[2] == 1) return kRuns71;
+  }
+  return kPlain;
+}
+
+struct Item {
+  const DepthwiseLastArgs& a;
+  const float *x, *w;  // of the image
+  float* y;
+  const Runs& runs;
+  const Finish& finish;
+};
+
+// Channels [c0, c1) of output row `row`.
+void output_row(const Item& item, int64_t row, int64_t c0, int64_t c1) {
+  const DepthwiseLastArgs& a = item.a;
+  const ConvShape& s = a.shape;
+  const int64_t taps = s.kernel[1] * s.kernel[2], h = row * s.stride[1] - s.pad[1];
+  // Rows of taps [k0, k1) are inside.
+  const int64_t k0 = h >= 0 ? 0 : least(s.kernel[1], (-h + s.dilation[1] - 1) / s.dilation[1]);
+  const int64_t k1 =
+      h >= s.in[1]
+          ? k0
+          : most(k0, least(s.kernel[1], (s.in[1] - h + s.dilation[1] - 1) / s.dilation[1]));
+  const int64_t runs = (s.out[2] + kMaxRun - 1) / kMaxRun;
+  Run r;
+  r.x_ld = a.x_ld;
+  r.x_row = s.dilation[1] * s.in[2] * a.x_ld;
+  r.width = s.in[2];
+  r.rows = k1 - k0;
+  r.taps = s.kernel[2];
+  r.stride = s.stride[2];
+  r.dilation = s.dilation[2];
+  r.y_ld = a.y_ld;
+  r.finish = &item.finish;
+  for (int64_t i = 0; i < runs; ++i) {
+    const int64_t o0 = s.out[2] * i / runs, o1 = s.out[2] * (i + 1) / runs;
+    r.column = o0 * s.stride[2] - s.pad[2];
+    const bool inside =
+        r.column >= 0 &&
+        r.column + (o1 - o0 - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] < s.in[2];
+    const float* x = item.x + ((h + k0 * s.dilation[1]) * s.in[2] + r.column) * a.x_ld;
+    float* y = item.y + (row * s.out[2] + o0) * a.y_ld;
+    for (r.channel = c0; r.channel < c1; r.channel += kLanes) {
+      const int64_t c = r.channel;
+      r.x = x + c;
+      r.w = item.w + (c / kChannelBlock * taps + k0 * s.kernel[2]) * kChannelBlock +
+            c % kChannelBlock;
+      r.y = y + c;
+      r.lanes = static_cast<int>(least<int64_t>(kLanes, c1 - c));
+      item.runs.fn[o1 - o0][inside && r.lanes == kLanes](r);
+    }
+  }
+}
+
+}  // namespace
+
+void depthwise_last(const tessera_launch* launch, uint32_t first, uint32_t count) {
+  const auto& a = *static_cast<const DepthwiseLastArgs*>(launch->constants);
+  const ConvShape& s = a.shape;
+  const float* x = static_cast<const float*>(launch->ranges[0].data);
+  const float* w = static_cast<const float*>(launch->ranges[1].data);
+  float* y = static_cast<float*>(launch->ranges[2].data);
+  const BoundEpilogue epilogue = bind(a.epilogue, launch);
+  const Finish finish = finish_of(epilogue);
+  const Runs& runs = runs_for(s);
+  for (uint32_t i = first; i < first + count; ++i) {
+    int64_t rest = i;
+    const int64_t channels = rest % a.channel_items;
+    rest /= a.channel_items;
+    const int64_t rows = rest % a.row_items, n = rest / a.row_items;
+    const int64_t c0 = channels * a.channels, c1 = least(s.G, c0 + a.channels);
+    const Item item{.a = a,
+                    .x = x + n * s.in[1] * s.in[2] * a.x_ld,
+                    .w = w,
+                    .y = y + n * s.out[1] * s.out[2] * a.y_ld,
+                    .runs = runs,
+                    .finish = finish};
+    const int64_t end = least(s.out[1], (rows + 1) * a.rows);
+    for (int64_t row = rows * a.rows; row < end; ++row) {
+      output_row(item, row, c0, c1);
+      if (finish.steps < epilogue.count)
+        apply_rows(epilogue, finish.steps, (n * s.out[1] + row) * s.out[2], c0, s.out[2], c1 - c0,
+                   item.y + row * s.out[2] * a.y_ld + c0, a.y_ld);
+    }
+  }
+}
+
+}  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME
