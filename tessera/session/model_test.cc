@@ -68,7 +68,7 @@ TEST(Model, RunsOnePlanForAllSizes) {
     expect_same(*device, *reference, {{"x", random_tensor({n, 4}, 3)}});
   // One row is a vector's business: another kernel, another class of shapes.
   EXPECT_LE(device->counters().plans, 2);
-  EXPECT_EQ(device->counters().kernel_launches, 3);
+  EXPECT_LE(device->counters().kernel_launches, 3);  // fewer where steps are fused
   EXPECT_EQ(device->counters().reference_launches, 0);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/op/layouts.h"
+
 namespace tessera::kernels::cpu {
 bool Reason::input_is(const Problem& p, size_t i, DType dtype) {
   return need(p.has(i), "input {} is left out", i) &&
@@ -51,6 +53,22 @@ double bytes_of(const Problem& p) {
   for (const Operand& o : p.in) sum += bytes_of(o);
   for (const Operand& o : p.out) sum += bytes_of(o);
   return sum;
+}
+
+std::optional<Dims> logical_strides(const Operand& o) {
+  if (!o.strides.empty())
+    return o.strides.size() == o.dims.size() ? std::optional(o.strides) : std::nullopt;
+  if (o.layout.empty()) return op::strides_of(o.dims);
+  if (o.layout != op::channels_last(o.rank())) return std::nullopt;
+  Dims strides(o.dims.size());
+  strides[1] = 1;
+  int64_t packed = o.dims[1];
+  for (size_t a = o.dims.size(); a-- > 0;) {
+    if (a == 1) continue;
+    strides[a] = packed;
+    packed *= o.dims[a];
+  }
+  return strides;
 }
 
 Dims broadcast_strides(const Dims& from, const Dims& to) {

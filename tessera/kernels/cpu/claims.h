@@ -1,6 +1,7 @@
 // What probes have in common: checks that end in a reason, cost estimates, iteration spaces.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tessera/kernels/table.h"
@@ -64,6 +65,10 @@ struct Space {
   int64_t dims[kMaxRank] = {};
   int64_t strides[kOperands][kMaxRank] = {};
 };
+
+// Elements between neighbours along each of the operand's (logical) axes; nothing for layouts other
+// than row-major and channels-last.
+std::optional<Dims> logical_strides(const Operand& o);
 
 // Strides that read `from` as if broadcast to `to`: 0 along broadcast axes. @pre from broadcasts to
 // `to`

@@ -9,7 +9,8 @@ namespace tessera::kernels::cpu {
 namespace {
 
 static_assert(kDTypeF16 == static_cast<int32_t>(DType::kF16) &&
-              kDTypeBF16 == static_cast<int32_t>(DType::kBF16));
+              kDTypeBF16 == static_cast<int32_t>(DType::kBF16) &&
+              kDTypeF32 == static_cast<int32_t>(DType::kF32));
 
 DType dtype_of(Compute compute) {
   constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kU64};

@@ -1,10 +1,10 @@
-// Element-wise functions with broadcasting, for all types of 8 bits and more: row cpu.elementwise
-// for each operator.
+// The table of element-wise operators. Each has the row cpu.chain.
 #include "tessera/kernels/cpu/elementwise.h"
 
 #include <algorithm>
 #include <unordered_map>
 
+#include "tessera/kernels/cpu/chain.h"
 #include "tessera/kernels/cpu/families.h"
 
 namespace tessera::kernels::cpu {
@@ -76,115 +76,6 @@ constexpr FunctionRow kFunctionRows[] = {
     {"mish", kMish, 1, kFloats, kClose, 70},
 };
 
-const FunctionRow& row_of(const Problem& p) { return *function_row(p.op->name); }
-
-Compute raw_compute(int bytes) {
-  return bytes == 1   ? Compute::kRaw1
-         : bytes == 2 ? Compute::kRaw2
-         : bytes == 4 ? Compute::kRaw4
-         : bytes == 8 ? Compute::kRaw8
-                      : Compute::kRaw16;
-}
-
-// Half precision is computed in float, which loses nothing that counts: the result of each basic
-// operation is the same as if rounded once.
-Compute compute_of(const FunctionRow& row, const Problem& p) {
-  if (row.domain == kAnything) return raw_compute(bits_of(p.out[0].dtype) / 8);
-  bool floats = false, wide = false;
-  for (const Operand& o : p.in) {
-    floats |= is_float(o.dtype);
-    wide |= o.dtype == DType::kF64 || (!is_float(o.dtype) && bits_of(o.dtype) > 16);
-  }
-  if (floats) return wide ? Compute::kF64 : Compute::kF32;
-  const DType dtype = p.in[0].dtype;
-  if (dtype == DType::kI32 && row.function != kPow) return Compute::kI32;
-  return is_unsigned_int(dtype) ? Compute::kU64 : Compute::kI64;
-}
-
-bool stored_in(DType dtype, Compute compute) {
-  constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kU64};
-  const int c = static_cast<int>(compute);
-  return c >= static_cast<int>(Compute::kRaw1) || kTypes[c] == dtype;
-}
-
-bool in_domain(DType dtype, int domain) {
-  return domain == kAnything || (is_float(dtype) && (domain & kFloats)) ||
-         (is_int(dtype) && (domain & kInts)) || (dtype == DType::kBool && (domain & kBools));
-}
-
-bool fill(const FunctionRow& row, const Problem& p, ElementwiseArgs& args) {
-  args.function = function_of(row, p.attrs);
-  args.compute = compute_of(row, p);
-  args.inputs = row.inputs;
-  args.count = p.out[0].count();
-  Space<kMaxInputs> space;
-  std::vector<Dims> strides;
-  for (const Operand& o : p.in) strides.push_back(broadcast_strides(o.dims, p.out[0].dims));
-  if (!make_space(p.out[0].dims, strides, space)) return false;
-  args.rank = space.rank;
-  std::copy(std::begin(space.dims), std::end(space.dims), args.dims);
-  for (int k = 0; k < row.inputs; ++k) {
-    int64_t packed = 1;
-    bool contiguous = true, uniform = true;
-    for (int a = space.rank; a-- > 0;) {
-      args.strides[k][a] = space.strides[k][a];
-      contiguous &= space.strides[k][a] == packed || space.dims[a] == 1;
-      uniform &= space.strides[k][a] == 0;
-      packed *= space.dims[a];
-    }
-    args.access[k] = uniform      ? Access::kUniform
-                     : contiguous ? Access::kContiguous
-                                  : Access::kStrided;
-    const DType dtype = p.in[static_cast<size_t>(k)].dtype;
-    args.in_bytes[k] = bits_of(dtype) / 8;
-    args.in_dtypes[k] = stored_in(dtype, args.compute) ? -1 : static_cast<int32_t>(dtype);
-  }
-  const DType out = p.out[0].dtype;
-  args.out_bytes = bits_of(out) / 8;
-  args.out_dtype = row.yields_bool || stored_in(out, args.compute) ? -1 : static_cast<int32_t>(out);
-  std::ranges::copy(params_of(row, p.attrs), args.params);
-  return true;
-}
-
-Claim probe(const Problem& p) {
-  const FunctionRow& row = row_of(p);
-  Reason why;
-  why.need(static_cast<int>(p.in.size()) == row.inputs, "{} inputs, need {}", p.in.size(),
-           row.inputs);
-  for (size_t i = 0; why.fine() && i < p.in.size(); ++i) {
-    const DType d = p.in[i].dtype;
-    why.need(p.in[i].present, "input {} is left out", i);
-    why.need(bits_of(d) >= 8, "input {} is {}, need elements of whole bytes", i, name_of(d));
-    if (row.function == kSelect && i == 0)
-      why.need(d == DType::kBool, "input 0 is {}, need bool", name_of(d));
-    else
-      why.need(in_domain(d, row.domain), "input {} is {}, which {} does not take", i, name_of(d),
-               row.op);
-  }
-  why.need(bits_of(p.out[0].dtype) >= 8, "output 0 is {}, need elements of whole bytes",
-           name_of(p.out[0].dtype));
-  if (row.domain == kAnything) why.need(p.in.back().dtype == p.out[0].dtype, "types differ");
-  ElementwiseArgs args{};
-  if (why.fine()) why.need(fill(row, p, args), "more than {} axes that do not merge", kMaxRank);
-  if (!why.fine()) return why.refusal();
-  return claim(row.flops * static_cast<double>(p.out[0].count()), bytes_of(p), 0.3, row.numeric);
-}
-
-Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
-  std::vector<LaunchSpec> launches;
-  if (p.out[0].count() == 0) return launches;
-  ElementwiseArgs args{};
-  if (!fill(row_of(p), p, args))
-    return error(Code::kInternal, "prepare without a claim: {}", p.str());
-  LaunchSpec launch;
-  launch.entry = "cpu.elementwise";
-  launch.grid = items(args.count, kElementwiseChunk);
-  launch.arguments = all_arguments(p);
-  launch.set_constants(args);
-  launches.push_back(std::move(launch));
-  return launches;
-}
-
 }  // namespace
 
 std::span<const FunctionRow> function_rows() { return kFunctionRows; }
@@ -218,7 +109,8 @@ std::span<const Row> elementwise_rows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> list;
     for (const FunctionRow& row : kFunctionRows)
-      list.push_back({row.op, "cpu.elementwise", row_major<probe>, prepare});
+      list.push_back({row.op, "cpu.chain", probe_chain, prepare_chain, nullptr, true});
+    list.push_back({"convert", "cpu.chain", probe_chain, prepare_chain, nullptr, true});
     return list;
   }();
   return rows;

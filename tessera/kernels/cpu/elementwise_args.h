@@ -1,4 +1,4 @@
-// Constant block of the element-wise entry: a function over a broadcast iteration space.
+// Element-wise functions and what they are computed in: part of constant blocks.
 #pragma once
 
 #include <cstdint>
@@ -80,36 +80,27 @@ enum class Function : int32_t {
 };
 inline constexpr int kFunctions = static_cast<int>(Function::kShrink) + 1;
 
-// What a function is computed in. kRawN: elements of N bytes that are only moved.
-enum class Compute : int32_t { kF32, kF64, kI32, kI64, kU64, kRaw1, kRaw2, kRaw4, kRaw8, kRaw16 };
-inline constexpr int kComputes = 10;
+// What a function is computed in. kRawN: elements of N bytes that are only moved. kBool: bytes, of
+// which any but 0 are true.
+enum class Compute : int32_t {
+  kF32,
+  kF64,
+  kI32,
+  kI64,
+  kU64,
+  kRaw1,
+  kRaw2,
+  kRaw4,
+  kRaw8,
+  kRaw16,
+  kBool
+};
+inline constexpr int kComputes = static_cast<int>(Compute::kBool) + 1;
 
 inline constexpr int kMaxInputs = 3;
 inline constexpr int kMaxSpaceRank = 8;
 inline constexpr int kMaxParams = 4;
-inline constexpr int64_t kElementwiseChunk =
-    16384;  // elements of one work item; a multiple of 8, for packed types
-
 // Values of DType, for code that does not include base.
-inline constexpr int32_t kDTypeF16 = 13, kDTypeBF16 = 14;
-
-enum class Access : int32_t { kContiguous, kUniform, kStrided };
-
-// Ranges: the inputs, then the output.
-struct ElementwiseArgs {
-  Function function;
-  Compute compute;
-  int32_t inputs;
-  int32_t rank;
-  int64_t count;
-  int64_t dims[kMaxSpaceRank];
-  int64_t strides[kMaxInputs][kMaxSpaceRank];  // in elements
-  Access access[kMaxInputs];
-  int32_t in_dtypes[kMaxInputs];  // DType; -1: in the compute type already
-  int32_t in_bytes[kMaxInputs];   // of a stored element
-  int32_t out_dtype;              // as in_dtypes; functions that yield bool write it themselves
-  int32_t out_bytes;
-  double params[kMaxParams];
-};
+inline constexpr int32_t kDTypeF16 = 13, kDTypeBF16 = 14, kDTypeF32 = 15;
 
 }  // namespace tessera::kernels::cpu

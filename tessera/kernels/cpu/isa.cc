@@ -17,7 +17,7 @@ uint64_t enabled_state() {
   return (uint64_t{high} << 32) | low;
 }
 
-Isa detect() {
+Isa ask_processor() {
   uint32_t a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return Isa::kGeneric;
   constexpr uint32_t kFma = 1u << 12, kXsave = 1u << 27, kAvx = 1u << 28;
@@ -29,6 +29,12 @@ Isa detect() {
   const bool avx512 =
       (b & (kF | kDq | kBw | kVl)) == (kF | kDq | kBw | kVl) && (state & 0xe6) == 0xe6;
   return avx512 ? Isa::kAvx512 : Isa::kAvx2;
+}
+
+// Asked once: under a hypervisor each question takes microseconds.
+Isa detect() {
+  static const Isa isa = ask_processor();
+  return isa;
 }
 
 }  // namespace

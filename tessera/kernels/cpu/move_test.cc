@@ -133,7 +133,7 @@ TEST(Move, Convert) {
        {kF32, kF16, kBF16, kF64, kI8, kU8, kI32, kI64, kU64, kBool, kI4, kF8E4M3FN, kC64})
     for (DType to :
          {kF32, kF16, kBF16, kF64, kI8, kU8, kI32, kI64, kU64, kBool, kI4, kF8E5M2, kC64})
-      EXPECT_EQ(check({.op = "convert",
+      EXPECT_GE(check({.op = "convert",
                        .attrs = {{"to", to}},
                        .in = {random_tensor(from, {pick<int64_t>(random, {0, 1, 77, 33001})},
                                             random, {.scale = 40, .special = !is_complex(from)})}},

@@ -14,7 +14,7 @@
   X(depthwise_last)            \
   X(resize)                    \
   X(rnn)                       \
-  X(elementwise)               \
+  X(chain)                     \
   X(reduce)                    \
   X(pool)                      \
   X(softmax)                   \

@@ -5,8 +5,6 @@
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
 
-constexpr int64_t kRun = 256;  // floats of a row at a time, where an operand is spread out
-
 Fused fused_form(const BoundStep& s) {
   const bool scalar = s.broadcast == Broadcast::kScalar, cols = s.broadcast == Broadcast::kCols,
              full = s.broadcast == Broadcast::kFull;
@@ -41,18 +39,17 @@ Fused fused_form(const BoundStep& s) {
 void apply_run(const BoundStep& s, int64_t row, int64_t col, int64_t count, float* x) {
   const LoopFn loop = loop_for(s.function, Compute::kF32);
   const double params[kMaxParams] = {s.params[0], s.params[1]};
-  float spread[kRun];
   const float* operand = nullptr;
+  const bool uniform = s.broadcast == Broadcast::kScalar || s.broadcast == Broadcast::kRows;
   switch (s.broadcast) {
     case Broadcast::kNone:
       break;
     case Broadcast::kScalar:
-    case Broadcast::kRows: {
-      const float value = s.broadcast == Broadcast::kScalar ? s.scalar : s.operand[row * s.ld];
-      for (int64_t i = 0; i < count; ++i) spread[i] = value;
-      operand = spread;
+      operand = &s.scalar;
       break;
-    }
+    case Broadcast::kRows:
+      operand = s.operand + row * s.ld;
+      break;
     case Broadcast::kCols:
       operand = s.operand + col;
       break;
@@ -61,7 +58,7 @@ void apply_run(const BoundStep& s, int64_t row, int64_t col, int64_t count, floa
       break;
   }
   const void* in[2] = {s.swapped ? operand : x, s.swapped ? x : operand};
-  loop(count, in, x, params);
+  loop(count, in, uniform ? (s.swapped ? 1u : 2u) : 0u, x, params);
 }
 
 }  // namespace
@@ -96,11 +93,7 @@ void apply_rows(const BoundEpilogue& epilogue, int first, int64_t row, int64_t c
       apply_run(s, row, col, rows * cols, x);
       continue;
     }
-    const int64_t most =
-        s.broadcast == Broadcast::kScalar || s.broadcast == Broadcast::kRows ? kRun : cols;
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < cols; c += most)
-        apply_run(s, row + r, col + c, least(most, cols - c), x + r * ldx + c);
+    for (int64_t r = 0; r < rows; ++r) apply_run(s, row + r, col, cols, x + r * ldx);
   }
 }
 

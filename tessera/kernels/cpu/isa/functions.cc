@@ -93,13 +93,32 @@ struct FloatMod {
   }
 };
 
+// Operands of bool: any byte but 0 is true.
+template <class F>
+struct OfBools {
+  TESSERA_INLINE uint8_t run(uint8_t a, uint8_t b) {
+    return F::run(static_cast<uint8_t>(a != 0), static_cast<uint8_t>(b != 0));
+  }
+};
+
+// kA, kB: one element for all
+template <class T, class F, bool kA, bool kB, class Y>
+void binary_loop(int64_t n, const T* __restrict a, const T* __restrict b, Y* __restrict y) {
+  const T first_a = a[0], first_b = b[0];
+  for (int64_t i = 0; i < n; ++i) y[i] = F::run(kA ? first_a : a[i], kB ? first_b : b[i]);
+}
+
 template <class T, class F>
-const char* binary(int64_t n, const void* const* in, void* out, const double*) {
+const char* binary(int64_t n, const void* const* in, uint32_t uniform, void* out, const double*) {
   using Y = decltype(F::run(T(), T()));
-  const T* __restrict a = static_cast<const T*>(in[0]);
-  const T* __restrict b = static_cast<const T*>(in[1]);
-  Y* __restrict y = static_cast<Y*>(out);
-  for (int64_t i = 0; i < n; ++i) y[i] = F::run(a[i], b[i]);
+  const T *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
+  Y* y = static_cast<Y*>(out);
+  if (uniform == 0)
+    binary_loop<T, F, false, false>(n, a, b, y);
+  else if (uniform == 1)
+    binary_loop<T, F, true, false>(n, a, b, y);
+  else
+    binary_loop<T, F, false, true>(n, a, b, y);
   return nullptr;
 }
 
@@ -136,31 +155,36 @@ struct IntMod {
 };
 
 template <class T, class F>
-const char* dividing(int64_t n, const void* const* in, void* out, const double*) {
+const char* dividing(int64_t n, const void* const* in, uint32_t uniform, void* out, const double*) {
   const T *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
   T* y = static_cast<T*>(out);
+  const int64_t step_a = !(uniform & 1), step_b = !(uniform & 2);
   for (int64_t i = 0; i < n; ++i) {
-    if (b[i] == 0) return "an integer is divided by zero";
-    y[i] = F::run(a[i], b[i]);
+    const T divisor = b[i * step_b];
+    if (divisor == 0) return "an integer is divided by zero";
+    y[i] = F::run(a[i * step_a], divisor);
   }
   return nullptr;
 }
 
 // Squares and square roots are what most exponents mean.
-const char* pow_f32(int64_t n, const void* const* in, void* out, const double*) {
+const char* pow_f32(int64_t n, const void* const* in, uint32_t uniform, void* out, const double*) {
   const float *a = static_cast<const float*>(in[0]), *b = static_cast<const float*>(in[1]);
   float* y = static_cast<float*>(out);
-  bool square = true;
-  for (int64_t i = 0; i < n; ++i) square &= b[i] == 2.0f;
+  const int64_t step_a = !(uniform & 1), step_b = !(uniform & 2);
+  bool square = step_a == 1;
+  for (int64_t i = 0; i < (step_b ? n : 1); ++i) square &= b[i] == 2.0f;
   if (square)
     for (int64_t i = 0; i < n; ++i) y[i] = a[i] * a[i];
   else
-    for (int64_t i = 0; i < n; ++i) y[i] = __builtin_powf(a[i], b[i]);
+    for (int64_t i = 0; i < n; ++i) y[i] = __builtin_powf(a[i * step_a], b[i * step_b]);
   return nullptr;
 }
-const char* pow_f64(int64_t n, const void* const* in, void* out, const double*) {
+const char* pow_f64(int64_t n, const void* const* in, uint32_t uniform, void* out, const double*) {
   const double *a = static_cast<const double*>(in[0]), *b = static_cast<const double*>(in[1]);
-  for (int64_t i = 0; i < n; ++i) static_cast<double*>(out)[i] = __builtin_pow(a[i], b[i]);
+  const int64_t step_a = !(uniform & 1), step_b = !(uniform & 2);
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<double*>(out)[i] = __builtin_pow(a[i * step_a], b[i * step_b]);
   return nullptr;
 }
 int64_t int_pow(int64_t a, int64_t b) {
@@ -171,11 +195,12 @@ int64_t int_pow(int64_t a, int64_t b) {
   return static_cast<int64_t>(result);
 }
 template <class T>
-const char* pow_int(int64_t n, const void* const* in, void* out, const double*) {
+const char* pow_int(int64_t n, const void* const* in, uint32_t uniform, void* out, const double*) {
   const T *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
+  const int64_t step_a = !(uniform & 1), step_b = !(uniform & 2);
   for (int64_t i = 0; i < n; ++i)
-    static_cast<T*>(out)[i] =
-        static_cast<T>(int_pow(static_cast<int64_t>(a[i]), static_cast<int64_t>(b[i])));
+    static_cast<T*>(out)[i] = static_cast<T>(
+        int_pow(static_cast<int64_t>(a[i * step_a]), static_cast<int64_t>(b[i * step_b])));
   return nullptr;
 }
 
@@ -250,7 +275,7 @@ TESSERA_UNARY(ThresholdedRelu, a > p[0] || a != a ? a : T(0));
 TESSERA_UNARY(Shrink, a<-p[1] ? a + p[0] : a> p[1] ? a - p[0] : T(0));
 
 template <class T, class F>
-const char* unary(int64_t n, const void* const* in, void* out, const double* params) {
+const char* unary(int64_t n, const void* const* in, uint32_t, void* out, const double* params) {
   T p[kMaxParams];
   for (int i = 0; i < kMaxParams; ++i) p[i] = static_cast<T>(params[i]);
   using Y = decltype(F::run(T(), p));
@@ -267,18 +292,40 @@ struct Raw16 {
 };
 
 template <class T>
-const char* copy(int64_t n, const void* const* in, void* out, const double*) {
-  __builtin_memcpy(out, in[0], static_cast<size_t>(n) * sizeof(T));
+const char* copy(int64_t n, const void* const* in, uint32_t uniform, void* out, const double*) {
+  const T* __restrict x = static_cast<const T*>(in[0]);
+  T* __restrict y = static_cast<T*>(out);
+  if (uniform == 0) {
+    __builtin_memcpy(y, x, static_cast<size_t>(n) * sizeof(T));
+  } else {
+    const T value = x[0];
+    for (int64_t i = 0; i < n; ++i) y[i] = value;
+  }
   return nullptr;
 }
 
+template <class T, bool kA, bool kB>
+void select_loop(int64_t n, const uint8_t* __restrict p, const T* __restrict a,
+                 const T* __restrict b, T* __restrict y) {
+  const T first_a = a[0], first_b = b[0];
+  for (int64_t i = 0; i < n; ++i) y[i] = p[i] ? (kA ? first_a : a[i]) : (kB ? first_b : b[i]);
+}
+
 template <class T>
-const char* select(int64_t n, const void* const* in, void* out, const double*) {
-  const uint8_t* __restrict p = static_cast<const uint8_t*>(in[0]);
-  const T* __restrict a = static_cast<const T*>(in[1]);
-  const T* __restrict b = static_cast<const T*>(in[2]);
-  T* __restrict y = static_cast<T*>(out);
-  for (int64_t i = 0; i < n; ++i) y[i] = p[i] ? a[i] : b[i];
+const char* select(int64_t n, const void* const* in, uint32_t uniform, void* out, const double*) {
+  const uint8_t* p = static_cast<const uint8_t*>(in[0]);
+  const T *a = static_cast<const T*>(in[1]), *b = static_cast<const T*>(in[2]);
+  T* y = static_cast<T*>(out);
+  if (uniform & 1)
+    return copy<T>(n, in + (p[0] ? 1 : 2), uniform >> (p[0] ? 1 : 2) & 1, out, nullptr);
+  if (uniform == 0)
+    select_loop<T, false, false>(n, p, a, b, y);
+  else if (uniform == 2)
+    select_loop<T, true, false>(n, p, a, b, y);
+  else if (uniform == 4)
+    select_loop<T, false, true>(n, p, a, b, y);
+  else
+    select_loop<T, true, true>(n, p, a, b, y);
   return nullptr;
 }
 
@@ -305,6 +352,10 @@ struct LoopTable {
   constexpr void binary_all(Function f) {
     binary_floats<F>(f);
     binary_ints<F>(f);
+  }
+  template <class F>
+  constexpr void binary_bools(Function f) {
+    set(f, Compute::kBool, binary<uint8_t, OfBools<F>>);
   }
   template <class F>
   constexpr void dividing_ints(Function f) {
@@ -396,7 +447,16 @@ struct LoopTable {
     floats<Acosh>(kAcosh);
     floats<Atanh>(kAtanh);
     floats<Erf>(kErf);
+    binary_bools<And>(kAnd);
+    binary_bools<Or>(kOr);
+    binary_bools<Xor>(kXor);
+    binary_bools<Eq>(kEq);
+    binary_bools<Lt>(kLt);
+    binary_bools<Le>(kLe);
+    binary_bools<Gt>(kGt);
+    binary_bools<Ge>(kGe);
     ints<Not>(kNot);
+    set(kNot, Compute::kBool, unary<uint8_t, Not>);
     ints<BitNot>(kBitNot);
     floats<IsNan>(kIsNan);
     floats<IsInf>(kIsInf);

@@ -6,9 +6,9 @@
 
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 
-// Null, or why the launch fails. `out` may be the same as an input only if it does not move
-// elements.
-using LoopFn = const char* (*)(int64_t count, const void* const* in, void* out,
+// Null, or why the launch fails. Bit k of `uniform`: in[k] is one element for all. `out` may be the
+// same as an input that is not, if their elements are of one size and the function is not kSelect.
+using LoopFn = const char* (*)(int64_t count, const void* const* in, uint32_t uniform, void* out,
                                const double* params);
 
 // Null where the function is not defined for the type.
