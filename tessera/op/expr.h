@@ -62,7 +62,6 @@ class Expr {
  private:
   friend Expr make_function(int function, const Expr& a, const Expr& b);
   friend std::optional<Expr> exact_quotient(const Expr& a, const Expr& b);
-  friend Expr divide_by(const Expr& a, int64_t d);
   friend bool non_negative(const Expr& a);
   friend std::pair<Expr, Expr> divide(const Expr& a, int64_t divisor);
   friend Expr floor_div(const Expr& a, const Expr& b);

@@ -15,10 +15,12 @@
 
 namespace tessera::session {
 
+namespace onnx = tessera::import::onnx;
+
 struct Model::Impl {
   LoadOptions options;
   Bytes memory_limit;
-  import::onnx::ImportedModel imported;
+  onnx::ImportedModel imported;
   std::vector<Port> inputs, outputs;
   std::shared_ptr<Machine> machine;  // null: the interpreter alone
 
@@ -46,8 +48,8 @@ Model::~Model() = default;
 
 namespace {
 
-import::onnx::ImportOptions import_options(const LoadOptions& options){
-    return {options.dims, options.shapes, ""};
+onnx::ImportOptions import_options(const LoadOptions& options) {
+  return {options.dims, options.shapes, ""};
 }
 
 // Planning is deterministic and the interpreter bounded: folding takes no deadline, but must not
@@ -66,10 +68,6 @@ bool all_sizes_known(const std::vector<Port>& inputs) {
                      [](const Port& p) { return !p.type.is_tensor() || p.type.is_static(); });
 }
 
-}  // namespace tessera::session
-
-namespace {
-
 Status add_output(ir::Graph& graph, const std::string& name) {
   for (size_t id = 0; id < graph.values.size(); ++id)
     if (graph.values[id].name == name) {
@@ -82,7 +80,7 @@ Status add_output(ir::Graph& graph, const std::string& name) {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> Model::make(import::onnx::ImportedModel imported,
+Result<std::unique_ptr<Model>> Model::make(onnx::ImportedModel imported,
                                            const LoadOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->imported = std::move(imported);
@@ -122,7 +120,7 @@ Status check_sizes(const LoadOptions& options) {
 
 Result<std::unique_ptr<Model>> Model::load(const std::string& path, const LoadOptions& options) {
   TRY(check_sizes(options));
-  TRY_ASSIGN(auto imported, import::onnx::import_file(path, import_options(options)));
+  TRY_ASSIGN(auto imported, onnx::import_file(path, import_options(options)));
   return make(std::move(imported), options);
 }
 
@@ -130,14 +128,13 @@ Result<std::unique_ptr<Model>> Model::load_bytes(std::string_view bytes,
                                                  std::shared_ptr<const void> keep,
                                                  const LoadOptions& options) {
   TRY(check_sizes(options));
-  TRY_ASSIGN(auto imported,
-             import::onnx::import_model(bytes, std::move(keep), import_options(options)));
+  TRY_ASSIGN(auto imported, onnx::import_model(bytes, std::move(keep), import_options(options)));
   return make(std::move(imported), options);
 }
 
 Result<std::unique_ptr<Model>> Model::from_graph(ir::Graph graph, const LoadOptions& options) {
   TRY(ir::verify(graph));
-  import::onnx::ImportedModel imported;
+  onnx::ImportedModel imported;
   imported.graph = std::move(graph);
   return make(std::move(imported), options);
 }

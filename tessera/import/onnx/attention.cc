@@ -75,10 +75,8 @@ Result<ValueId> modified(NodeContext& c, std::string_view name, ValueId x) {
     return error(Code::kInvalidArgument, "{}: {} yields {} values, need 1", c.node.op_type, name,
                  body.graph.outputs.size());
   std::vector<ValueId> inputs{x};
-  for (const std::string& capture : body.captures) {
-    TRY_ASSIGN(ValueId id, c.importer.lookup(capture));
-    inputs.push_back(id);
-  }
+  TRY_ASSIGN(const std::vector<ValueId> captured, c.importer.lookup_all(body.captures));
+  inputs.insert(inputs.end(), captured.begin(), captured.end());
   return ir::inlined(c.b, body.graph, inputs)[0];
 }
 

@@ -48,11 +48,8 @@ Status if_(NodeContext& c) {
   for (const std::string& name : else_body.captures)
     if (std::find(captures.begin(), captures.end(), name) == captures.end())
       captures.push_back(name);
-  std::vector<ValueId> inputs{c.in(0)}, ids;
-  for (const std::string& name : captures) {
-    TRY_ASSIGN(ValueId id, c.importer.lookup(name));
-    ids.push_back(id);
-  }
+  TRY_ASSIGN(const std::vector<ValueId> ids, c.importer.lookup_all(captures));
+  std::vector<ValueId> inputs{c.in(0)};
   inputs.insert(inputs.end(), ids.begin(), ids.end());
   align_captures(then_body, 0, captures, c.b.graph(), ids);
   align_captures(else_body, 0, captures, c.b.graph(), ids);
@@ -121,10 +118,8 @@ Status loop(NodeContext& c) {
   }
   TRY_ASSIGN(Importer::Body body, fixed_point(c, *proto, types, 2, 1, carried));
   std::vector<ValueId> inputs = c.inputs;
-  for (const std::string& name : body.captures) {
-    TRY_ASSIGN(ValueId id, c.importer.lookup(name));
-    inputs.push_back(id);
-  }
+  TRY_ASSIGN(const std::vector<ValueId> captured, c.importer.lookup_all(body.captures));
+  inputs.insert(inputs.end(), captured.begin(), captured.end());
   std::vector<ir::Graph> bodies;
   bodies.push_back(std::move(body.graph));
   c.outputs = c.b.ops("loop", std::move(inputs), {{"carried", static_cast<int64_t>(carried)}},
@@ -170,11 +165,10 @@ Status batched_scan(NodeContext& c, const GraphProto& proto) {
   const ValueId length = ragged ? b.reshape(slices[0], {1}) : kAbsent;
   for (size_t i = states; ragged && i < inner.size(); ++i)
     inner[i] = b.op("slice", {inner[i], b.ints({0}), length, b.ints({0})});
-  for (const std::string& name : body.captures) {
-    TRY_ASSIGN(ValueId id, c.importer.lookup(name));
-    inputs.push_back(id);
-    inner.push_back(outer.add_input(name, c.b.type(id)));
-  }
+  TRY_ASSIGN(const std::vector<ValueId> captured, c.importer.lookup_all(body.captures));
+  inputs.insert(inputs.end(), captured.begin(), captured.end());
+  for (size_t i = 0; i < captured.size(); ++i)
+    inner.push_back(outer.add_input(body.captures[i], c.b.type(captured[i])));
   std::vector<ir::Graph> bodies;
   bodies.push_back(std::move(body.graph));
   std::vector<ValueId> results = b.ops("scan", std::move(inner),
@@ -227,10 +221,8 @@ Status scan(NodeContext& c) {
   }
   TRY_ASSIGN(Importer::Body body, fixed_point(c, *proto, types, 0, 0, states));
   std::vector<ValueId> inputs = c.inputs;
-  for (const std::string& name : body.captures) {
-    TRY_ASSIGN(ValueId id, c.importer.lookup(name));
-    inputs.push_back(id);
-  }
+  TRY_ASSIGN(const std::vector<ValueId> captured, c.importer.lookup_all(body.captures));
+  inputs.insert(inputs.end(), captured.begin(), captured.end());
   std::vector<ir::Graph> bodies;
   bodies.push_back(std::move(body.graph));
   c.outputs = c.b.ops("scan", std::move(inputs),

@@ -178,6 +178,15 @@ Result<ValueId> Importer::lookup(std::string_view name) {
                name);
 }
 
+Result<std::vector<ValueId>> Importer::lookup_all(const std::vector<std::string>& names) {
+  std::vector<ValueId> ids;
+  for (const std::string& name : names) {
+    TRY_ASSIGN(ValueId id, lookup(name));
+    ids.push_back(id);
+  }
+  return ids;
+}
+
 Status Importer::define(std::string_view name, ValueId id) {
   if (name.empty()) return {};
   if (!scope_->names.emplace(std::string(name), id).second)

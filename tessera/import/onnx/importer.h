@@ -130,6 +130,7 @@ class Importer {
   Result<std::vector<ValueId>> inline_body(const GraphProto& proto, std::string_view prefix);
   // The value of an outer name in the current scope.
   Result<ValueId> lookup(std::string_view name);
+  Result<std::vector<ValueId>> lookup_all(const std::vector<std::string>& names);
   int64_t opset_of(std::string_view domain) const;
   const TensorSource& source() const { return source_; }
 

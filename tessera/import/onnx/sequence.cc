@@ -46,10 +46,8 @@ Status map(NodeContext& c) {
     return c.fail("has {} outputs, its body {}", c.output_count(), body_attr->g->output.size());
   TRY_ASSIGN(Importer::Body body, c.importer.import_body(*body_attr->g, types));
   std::vector<ValueId> inputs = c.inputs;
-  for (const std::string& name : body.captures) {
-    TRY_ASSIGN(ValueId id, c.importer.lookup(name));
-    inputs.push_back(id);
-  }
+  TRY_ASSIGN(const std::vector<ValueId> captured, c.importer.lookup_all(body.captures));
+  inputs.insert(inputs.end(), captured.begin(), captured.end());
   std::vector<ir::Graph> bodies;
   bodies.push_back(std::move(body.graph));
   const int64_t mapped = static_cast<int64_t>(c.input_count());

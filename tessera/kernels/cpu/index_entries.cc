@@ -6,29 +6,12 @@
 #include <numeric>
 #include <type_traits>
 
+#include "tessera/kernels/cpu/element_size.h"
 #include "tessera/kernels/cpu/index_args.h"
 
 namespace tessera::kernels::cpu {
 namespace {
 
-struct Wide {
-  uint64_t halves[2];
-};
-template <class Fn>
-void by_size(int32_t bytes, Fn fn) {
-  switch (bytes) {
-    case 1:
-      return fn(uint8_t());
-    case 2:
-      return fn(uint16_t());
-    case 4:
-      return fn(uint32_t());
-    case 8:
-      return fn(uint64_t());
-    default:
-      return fn(Wide());
-  }
-}
 template <class Fn>
 void by_type(LineType type, Fn fn) {
   switch (type) {

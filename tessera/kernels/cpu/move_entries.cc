@@ -5,31 +5,11 @@
 
 #include "tessera/base/element.h"
 #include "tessera/kernels/cpu/convert_block.h"
+#include "tessera/kernels/cpu/element_size.h"
 #include "tessera/kernels/cpu/move_args.h"
 
 namespace tessera::kernels::cpu {
 namespace {
-
-struct Wide {
-  uint64_t halves[2];
-};
-
-// Calls fn with a value of the type that has so many bytes.
-template <class Fn>
-void by_size(int32_t bytes, Fn fn) {
-  switch (bytes) {
-    case 1:
-      return fn(uint8_t());
-    case 2:
-      return fn(uint16_t());
-    case 4:
-      return fn(uint32_t());
-    case 8:
-      return fn(uint64_t());
-    default:
-      return fn(Wide());
-  }
-}
 
 typedef uint32_t Quad __attribute__((vector_size(16), aligned(4), may_alias));
 
