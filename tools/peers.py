@@ -99,6 +99,7 @@ class Peer:
         self.runtime = PEERS[kind](path, feeds, threads, precision)
         self.build_s = time.perf_counter() - start
         self.outputs, self.report = self.runtime.run(), None
+        self.first_ms = (time.perf_counter() - start) * 1e3
         self.iterations = 1
         for _ in range(2):  # the first runs also warm up
             self.iterations = max(1, int(round_ms / self.round()))
@@ -118,7 +119,7 @@ class Command:
         inputs = " ".join(map(shlex.quote, harness.save_inputs(feeds, self.folder.name)))
         self.bench = bench
         self.words = {"model": shlex.quote(path), "threads": threads, "inputs": inputs, "outdir": self.folder.name}
-        self.build_s, self.outputs, self.report, self.iterations = 0.0, None, {}, 1
+        self.build_s, self.first_ms, self.outputs, self.report, self.iterations = 0.0, float("inf"), None, {}, 1
         if check:
             report = self.call(check)
             files = {o["name"]: harness.read_value(o, self.folder.name) for o in report["outputs"]}
@@ -131,6 +132,7 @@ class Command:
     def round(self):
         self.report = self.call(self.bench)
         self.build_s = self.report.get("load_ms", 0) / 1e3
+        self.first_ms = min(self.first_ms, self.report.get("first_ms", float("inf")))
         return float(self.report["ms"])
 
 
@@ -154,7 +156,8 @@ def measure(path, feeds, peers=("ort",), threads=1, rounds=7, round_ms=250, prec
     expected = next((r.outputs for r in running.values() if r.outputs is not None), None)
     for name, runtime in running.items():
         line = {**about, "runtime": name, "threads": threads, "precision": precision, "min_ms": round(min(times[name]), 3),
-                "median_ms": round(statistics.median(times[name]), 3), "build_s": round(runtime.build_s, 3)}
+                "median_ms": round(statistics.median(times[name]), 3), "build_s": round(runtime.build_s, 3),
+                "first_ms": round(runtime.first_ms, 1)}
         if runtime.report:
             line["report"] = runtime.report
         if runtime.outputs is not None:
