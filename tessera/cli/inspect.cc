@@ -14,7 +14,9 @@
 #include "tessera/import/onnx/model.h"
 #include "tessera/import/onnx/proto.h"
 #include "tessera/ir/builder.h"
+#include "tessera/ir/reference/interpreter.h"
 #include "tessera/ir/text.h"
+#include "tessera/passes/simplify.h"
 
 namespace tessera::cli {
 namespace {
@@ -23,6 +25,8 @@ using Counts = std::map<std::string, int64_t>;
 
 struct InspectArguments : ModelOptions {
   bool ir = false;
+  std::string after;
+  bool rewrites = false;
 };
 
 void count_source(const std::vector<import::onnx::NodeProto>& nodes, Counts& counts) {
@@ -165,10 +169,72 @@ Result<Counts> source_operators(const std::string& path) {
   return counts;
 }
 
+// The graph after the pass, in the last round in which it ran, and what happened until then.
+struct Simplified {
+  std::string text;
+  passes::SimplifyReport report;
+};
+
+Result<Simplified> simplified(ir::Graph graph, const std::string& after) {
+  const auto names = passes::simplify_passes();
+  const bool whole = after.empty() || after == "simplify";
+  if (!whole && std::find(names.begin(), names.end(), after) == names.end())
+    return error(Code::kInvalidArgument, "no pass '{}': {}, or simplify for all of them", after,
+                 fmt::join(names, ", "));
+  Simplified result;
+  passes::SimplifyOptions options;
+  options.evaluate = [](const ir::Node& node, std::span<const op::Value* const> inputs) {
+    return ir::reference::evaluate(node, inputs, {});
+  };
+  options.observe = [&](std::string_view pass, const ir::Graph& g) {
+    if (pass == after) result.text = ir::print(g);
+  };
+  result.report = passes::simplify(graph, options);
+  if (whole) result.text = ir::print(graph);
+  return result;
+}
+
+std::string events_text(const passes::SimplifyReport& report) {
+  auto list = [](const std::vector<passes::Event>& events) {
+    Table table({"pass", "what", "nodes"});
+    for (const passes::Event& e : events)
+      table.add({std::string(e.pass), e.text, fmt::format("{}", fmt::join(e.origin, ", "))});
+    return table.str();
+  };
+  return fmt::format("Rewrites, in {} rounds\n\n{}\nNot done\n\n{}", report.rounds,
+                     list(report.fired), list(report.missed));
+}
+
+Json events_json(const std::vector<passes::Event>& events) {
+  Json list = Json::array();
+  for (const passes::Event& e : events)
+    list.push_back({{"pass", e.pass}, {"what", e.text}, {"origin", e.origin}});
+  return list;
+}
+
+Result<int> inspect_passes(const InspectArguments& a, const ir::Graph& graph) {
+  TRY_ASSIGN(Simplified result, simplified(graph, a.after));
+  if (!a.json) {
+    TRY(print_text(a.rewrites ? events_text(result.report) : result.text));
+    return kFine;
+  }
+  TRY(print_json({{"schema", "tessera.rewrites/1"},
+                  {"model", a.model},
+                  {"rounds", result.report.rounds},
+                  {"fired", events_json(result.report.fired)},
+                  {"missed", events_json(result.report.missed)},
+                  {"ir", result.text}}));
+  return kFine;
+}
+
 Result<int> inspect(const InspectArguments& a) {
   auto progress = std::make_unique<Progress>(fmt::format("reading {}", a.model));
   TRY_ASSIGN(session::LoadOptions load, load_options(a));
   TRY_ASSIGN(auto imported, import::onnx::import_file(a.model, {load.dims, load.shapes, ""}));
+  if (!a.after.empty() || a.rewrites) {
+    progress.reset();
+    return inspect_passes(a, imported.graph);
+  }
   TRY_ASSIGN(Counts operators, source_operators(a.model));
   const ir::Graph& graph = imported.graph;
   std::vector<session::Port> inputs, outputs;
@@ -214,10 +280,14 @@ Command inspect_command(CLI::App& app) {
   auto a = std::make_shared<InspectArguments>();
   add_model_options(*sub, *a);
   sub->add_flag("--ir", a->ir, "Print the graph as Tessera sees it");
+  sub->add_option("--after", a->after,
+                  "Print the graph after this rewrite; simplify: after all of them");
+  sub->add_flag("--rewrites", a->rewrites, "List what the rewrites did, and what not and why");
   sub->footer(
       "The work counts a multiplication and an addition as two; bodies of loops count "
       "once.\n\nExamples:\n  tessera inspect resnet50.onnx\n  tessera inspect bert.onnx --dim "
-      "batch=1 --dim sequence=128 --json\n  tessera inspect model.onnx --ir");
+      "batch=1 --dim sequence=128 --json\n  tessera inspect model.onnx --ir\n  tessera inspect "
+      "model.onnx --after simplify\n  tessera inspect model.onnx --rewrites");
   return {sub, [a] { return inspect(*a); }};
 }
 

@@ -6,9 +6,9 @@
 #include "tessera/base/limits.h"
 #include "tessera/import/onnx/model.h"
 #include "tessera/ir/reference/interpreter.h"
-#include "tessera/passes/fold.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/schedule.h"
+#include "tessera/passes/simplify.h"
 #include "tessera/passes/views.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/session/machine.h"
@@ -93,7 +93,7 @@ Result<std::unique_ptr<Model>> Model::make(onnx::ImportedModel imported,
   for (const std::string& name : options.extra_outputs) TRY(add_output(graph, name));
   if (options.device != "reference") {
     TRY_ASSIGN(impl->machine, Machine::open(options.device, options.threads, impl->memory_limit));
-    passes::fold(graph, evaluator(impl->memory_limit));
+    passes::simplify(graph, {.evaluate = evaluator(impl->memory_limit), .observe = {}});
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     impl->outputs.push_back({graph.output_names[i], graph.type(graph.outputs[i])});

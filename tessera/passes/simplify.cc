@@ -1,0 +1,89 @@
+#include "tessera/passes/simplify.h"
+
+#include <algorithm>
+
+#include "tessera/passes/batch_norm.h"
+#include "tessera/passes/bias.h"
+#include "tessera/passes/common.h"
+#include "tessera/passes/identities.h"
+#include "tessera/passes/pad.h"
+#include "tessera/passes/scale.h"
+
+namespace tessera::passes {
+namespace {
+
+// Each round does all passes; what needs more rounds than these stays as it is.
+constexpr int kMaxRounds = 12;
+
+struct Row {
+  std::string_view name;
+  void (*run)(Rewriter&);
+};
+
+constexpr Row kRows[] = {
+    {"identities", identities}, {"common", common}, {"pad", pad},
+    {"batch_norm", batch_norm}, {"scale", scale},   {"bias", bias},
+};
+
+class Pipeline {
+ public:
+  Pipeline(ir::Graph& graph, const SimplifyOptions& options) : graph_(graph), options_(options) {}
+
+  SimplifyReport run() {
+    for (bool changed = true; changed && report_.rounds < kMaxRounds; ++report_.rounds) {
+      const size_t before = report_.fired.size();
+      report_.missed.clear();
+      constants();
+      for (const Row& row : kRows) {
+        if (!wanted(row.name)) continue;
+        apply(row, graph_);
+        observe(row.name);
+      }
+      changed = report_.fired.size() > before;
+    }
+    return std::move(report_);
+  }
+
+ private:
+  void constants() {
+    if (!options_.evaluate || !wanted("fold")) return;
+    const FoldReport folded = fold(graph_, options_.evaluate);
+    if (folded.folded > 0)
+      report_.fired.push_back({"fold", {}, fmt::format("{} nodes of constants", folded.folded)});
+    observe("fold");
+  }
+
+  void apply(const Row& row, ir::Graph& graph) {
+    Rewriter rewriter(graph, row.name, report_.fired, report_.missed);
+    row.run(rewriter);
+    for (ir::Node& node : graph.nodes)
+      for (ir::Graph& body : node.bodies) apply(row, body);
+  }
+
+  bool wanted(std::string_view pass) const {
+    const auto& only = options_.only;
+    return only.empty() || std::find(only.begin(), only.end(), pass) != only.end();
+  }
+
+  void observe(std::string_view pass) const {
+    if (options_.observe) options_.observe(pass, graph_);
+  }
+
+  ir::Graph& graph_;
+  const SimplifyOptions& options_;
+  SimplifyReport report_;
+};
+
+}  // namespace
+
+SimplifyReport simplify(ir::Graph& graph, const SimplifyOptions& options) {
+  return Pipeline(graph, options).run();
+}
+
+std::vector<std::string_view> simplify_passes() {
+  std::vector<std::string_view> names{"fold"};
+  for (const Row& row : kRows) names.push_back(row.name);
+  return names;
+}
+
+}  // namespace tessera::passes
