@@ -145,7 +145,13 @@ std::vector<Choice> choices(const ir::Graph& graph, const ir::Node& node,
         continue;
       }
     }
-    if (list.empty()) list.push_back(std::move(c));
+    if (list.empty()) {
+      // The interpreter goes by single elements, through every operator.
+      if (problem && !problem->out.empty())
+        c.cost =
+            Picoseconds(10'000'000 + std::max<int64_t>(0, problem->out[0].count()) * 1'000'000);
+      list.push_back(std::move(c));
+    }
     if (rank < 3 || rank > 5 || !problem) break;
   }
   return list;

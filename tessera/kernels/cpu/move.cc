@@ -7,6 +7,7 @@
 #include "tessera/kernels/cpu/families.h"
 #include "tessera/kernels/cpu/move_args.h"
 #include "tessera/kernels/cpu/move_entries.h"
+#include "tessera/op/layouts.h"
 #include "tessera/op/rules.h"
 
 namespace tessera::kernels::cpu {
@@ -115,9 +116,35 @@ constexpr Row copying(std::string_view name) {
   return {name, "cpu.copy", row_major<probe_walks<kWalks>>, prepare_walks<kWalks>};
 }
 
-Walk whole(const Problem& p) {
-  const Dims& y = p.out[0].dims;
-  return {y, Dims(), op::strides_of(y)};
+// Walks that go by memory_strides, whatever the layouts.
+template <WalksFn kWalks>
+Claim probe_anywhere(const Problem& p) {
+  if (p.out.empty() || !p.out[0].present) return Claim::refuse("", "nobody reads output 0");
+  for (const auto* side : {&p.in, &p.out})
+    for (const Operand& o : *side) {
+      if (!o.present) continue;
+      if (o.dtype == DType::kString) return Claim::refuse("", "an operand holds strings");
+      if (!op::element_count(o.dims))
+        return Claim::refuse("", fmt::format("impossible sizes {}", op::to_string(o.dims)));
+      if (!op::memory_strides(o))
+        return Claim::refuse("", fmt::format("an operand has layout '{}'", o.layout));
+    }
+  return probe_copy(p, kWalks);
+}
+template <WalksFn kWalks>
+constexpr Row copying_anywhere(std::string_view name) {
+  return {name, "cpu.copy", probe_anywhere<kWalks>, prepare_walks<kWalks>};
+}
+
+Dims strides(const Operand& o) { return *op::memory_strides(o); }
+
+Walk whole(const Problem& p) { return {p.out[0].dims, Dims(), strides(p.out[0])}; }
+
+// The same elements under the same indices.
+Result<Walks> relayout(const Problem& p) {
+  Walk w = whole(p);
+  w.in = strides(p.in[0]);
+  return Walks{w};
 }
 
 // identity, reshape, squeeze, unsqueeze: the same elements in the same order
@@ -132,7 +159,7 @@ Result<Walks> same_order(const Problem& p) {
 
 Result<Walks> transpose(const Problem& p) {
   Walk w = whole(p);
-  const Dims own = op::strides_of(p.in[0].dims);
+  const Dims own = strides(p.in[0]);
   for (int64_t axis : p.attrs.ints("perm")) w.in.push_back(own[static_cast<size_t>(axis)]);
   return Walks{w};
 }
@@ -165,7 +192,7 @@ Result<Walks> slice(const Problem& p) {
                             : "steps");
   const Dims& x = p.in[0].dims;
   Walk w = whole(p);
-  w.in = op::strides_of(x);
+  w.in = strides(p.in[0]);
   const op::Ints& starts = *p.in[1].values;
   for (size_t i = 0; i < starts.size(); ++i) {
     TRY_ASSIGN(const int axis,
@@ -183,14 +210,14 @@ Result<Walks> slice(const Problem& p) {
 
 Result<Walks> concat(const Problem& p) {
   TRY_ASSIGN(const int axis, op::normalize_axis(p.attrs.i("axis"), p.out[0].rank()));
-  const Dims strides = op::strides_of(p.out[0].dims);
+  const Dims out = strides(p.out[0]);
   Walks walks;
   int64_t offset = 0;
   for (size_t i = 0; i < p.in.size(); ++i) {
     if (!p.has(i)) return error(Code::kInvalidArgument, "input {} is left out", i);
     const Dims& x = p.in[i].dims;
-    walks.push_back({x, op::strides_of(x), strides, 0, offset, static_cast<int>(i)});
-    offset += x[static_cast<size_t>(axis)] * strides[static_cast<size_t>(axis)];
+    walks.push_back({x, strides(p.in[i]), out, 0, offset, static_cast<int>(i)});
+    offset += x[static_cast<size_t>(axis)] * out[static_cast<size_t>(axis)];
   }
   return walks;
 }
@@ -345,15 +372,16 @@ Result<std::vector<LaunchSpec>> prepare_convert(const Problem& p, const Claim&) 
 }
 
 constexpr Row kRows[] = {
-    copying<same_order>("identity"),
+    copying_anywhere<relayout>("relayout"),
+    copying_anywhere<relayout>("identity"),
     copying<same_order>("reshape"),
     copying<same_order>("squeeze"),
     copying<same_order>("unsqueeze"),
-    copying<transpose>("transpose"),
+    copying_anywhere<transpose>("transpose"),
     copying<broadcast>("broadcast_to"),
     copying<tile>("tile"),
-    copying<slice>("slice"),
-    copying<concat>("concat"),
+    copying_anywhere<slice>("slice"),
+    copying_anywhere<concat>("concat"),
     {"pad", "cpu.pad", row_major<probe_pad>, prepare_pad},
     {"shape_of", "cpu.store", row_major<probe_shape>, prepare_shape},
     {"convert", "cpu.convert", row_major<probe_convert>, prepare_convert},

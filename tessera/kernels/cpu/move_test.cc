@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "tessera/kernels/cpu/testing.h"
+#include "tessera/op/layouts.h"
 
 namespace tessera::kernels::cpu::testing {
 namespace {
@@ -139,6 +140,56 @@ TEST(Move, Convert) {
                                             random, {.scale = 40, .special = !is_complex(from)})}},
                       random),
                 1);
+}
+
+// Between any two of the layouts, packed or with gaps.
+TEST(Move, Relayout) {
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 150; ++i) {
+    const int rank = static_cast<int>(size_between(random, 3, 5));
+    const auto placement = [&] {
+      return Placement{random() % 2 ? std::string(op::channels_last(rank)) : "",
+                       random() % 2 ? 0 : size_between(random, 1, 9)};
+    };
+    Dims dims;
+    for (int64_t a = 0, left = 20000; a < rank; ++a) {
+      dims.push_back(std::min(left, pick<int64_t>(random, {1, 2, 3, 16, 17, 33})));
+      left = std::max<int64_t>(1, left / dims.back());
+    }
+    EXPECT_EQ(check({.op = "relayout",
+                     .in = {random_tensor(any_type(random), dims, random)},
+                     .placed = {placement()},
+                     .out_placed = placement()},
+                    random),
+              1);
+  }
+}
+
+TEST(Move, ConcatAndSliceInAnyLayout) {
+  std::mt19937_64 random(9);
+  const std::string last(op::channels_last(4));
+  for (int i = 0; i < 100; ++i) {
+    const auto placement = [&] {
+      return Placement{random() % 3 ? last : "", random() % 2 ? 0 : size_between(random, 1, 9)};
+    };
+    Case c{.op = "concat", .attrs = {{"axis", int64_t{1}}}};
+    const int64_t h = pick<int64_t>(random, {1, 2, 7}), w = pick<int64_t>(random, {1, 5, 8});
+    for (int k = 0; k < i % 3 + 1; ++k) {
+      c.in.push_back(random_tensor(DType::kF32, {2, size_between(random, 1, 20), h, w}, random));
+      c.placed.push_back(placement());
+    }
+    c.out_placed = placement();
+    EXPECT_EQ(check(c, random), 1);
+    const op::Ints starts{3}, ends{11}, axes{1}, steps{pick<int64_t>(random, {1, 2, 3})};
+    EXPECT_EQ(
+        check({.op = "slice",
+               .in = {random_tensor(DType::kF32, {2, 12, h, w}, random), Tensor::of_i64(starts),
+                      Tensor::of_i64(ends), Tensor::of_i64(axes), Tensor::of_i64(steps)},
+               .placed = {placement()},
+               .out_placed = placement()},
+              random),
+        1);
+  }
 }
 
 }  // namespace
