@@ -246,7 +246,7 @@ op::Operand operand(op::Dims dims, bool last) {
   return o;
 }
 
-// With a bias and relu.
+// With a bias and relu. Images come row-major.
 op::Problem problem_of(const Layer& l) {
   const auto both = [](int64_t v) { return op::Ints{v, v}; };
   op::Problem p;
@@ -255,7 +255,7 @@ op::Problem problem_of(const Layer& l) {
              {"pads_begin", both(l.pad())},
              {"pads_end", both(l.pad())},
              {"groups", l.G}};
-  p.in = {operand({1, l.C, l.H, l.H}, true), operand({l.M, l.C / l.G, l.K, l.K}, false),
+  p.in = {operand({1, l.C, l.H, l.H}, l.C > 3), operand({l.M, l.C / l.G, l.K, l.K}, false),
           operand({l.M}, false)};
   p.in[1].constant = p.in[2].constant = true;
   p.arity = 3;

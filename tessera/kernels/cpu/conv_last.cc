@@ -87,18 +87,13 @@ Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
   return launches;
 }
 
-// (g, m, channel, tap) -> (g, panel of m, tap, channel, column), then zeros that stand for padding
+// The weights, then zeros that stand for padding.
 Status pack(const Problem& p, int, const std::byte* source, std::byte* target) {
   ConvShape s{};
   TRY(fill_shape(p, s));
-  const auto* w = reinterpret_cast<const float*>(source);
-  auto* packed = reinterpret_cast<float*>(target);
-  const int64_t taps = product(s.kernel), K = taps * s.C;
-  for (int64_t g = 0; g < s.G; ++g, w += s.M * K)
-    for (int64_t m = 0; m < s.M; m += kPanel)
-      for (int64_t t = 0; t < taps; ++t, packed += s.C * kPanel)
-        pack_panels(w + m * K + t, taps, K, s.C, std::min(kPanel, s.M - m), packed);
-  std::fill(packed, packed + s.C, 0.0f);
+  float* end =
+      pack_taps(s, reinterpret_cast<const float*>(source), reinterpret_cast<float*>(target));
+  std::fill(end, end + s.C, 0.0f);
   return {};
 }
 
@@ -107,15 +102,19 @@ constexpr Row kRows[] = {{"conv", "cpu.conv_last", probe, prepare, pack, true}};
 }  // namespace
 
 Reason check_last(const Problem& p, LastConv& conv) {
+  Reason why = check_last_output(p, conv);
+  if (!why.fine()) return why;
+  const std::string text = not_channels_last(p.in[0], "input 0", conv.x_ld);
+  why.need(text.empty(), "{}", text);
+  return why;
+}
+
+Reason check_last_output(const Problem& p, LastConv& conv) {
   Reason why = check_conv(p, conv.shape);
   why.need(p.in[1].constant, "the weights are not constant") &&
       why.need(p.in[1].layout.empty() && p.in[1].strides.empty(), "the weights are not row-major");
   if (why.fine() && p.has(2))
     why.need(p.in[2].layout.empty() && p.in[2].strides.empty(), "the bias is strided");
-  if (why.fine()) {
-    const std::string text = not_channels_last(p.in[0], "input 0", conv.x_ld);
-    why.need(text.empty(), "{}", text);
-  }
   if (why.fine()) {
     const std::string text = not_channels_last(p.out[0], "output 0", conv.y_ld);
     why.need(text.empty(), "{}", text);
@@ -145,6 +144,15 @@ std::vector<Argument> last_arguments(const Problem& p, Epilogue& epilogue) {
                        .params = {}};
   list.push_back({Argument::kInput, 2, 0});
   return list;
+}
+
+float* pack_taps(const ConvShape& s, const float* w, float* packed) {
+  const int64_t taps = product(s.kernel), K = taps * s.C;
+  for (int64_t g = 0; g < s.G; ++g, w += s.M * K)
+    for (int64_t m = 0; m < s.M; m += kPanel)
+      for (int64_t t = 0; t < taps; ++t, packed += s.C * kPanel)
+        pack_panels(w + m * K + t, taps, K, s.C, std::min(kPanel, s.M - m), packed);
+  return packed;
 }
 
 double activation_bytes(const Problem& p) {

@@ -14,10 +14,16 @@ struct LastConv {
 
 // Fills `conv` and says why the problem is none, or why its steps fit no epilogue.
 Reason check_last(const Problem& p, LastConv& conv);
+// The same where x may lie in any way.
+Reason check_last_output(const Problem& p, LastConv& conv);
 
 // The ranges and the epilogue of a launch: x, packed weights, y, then what the epilogue reads; a
 // bias is its first step. @pre check_last(p, conv).fine()
 std::vector<Argument> last_arguments(const Problem& p, Epilogue& epilogue);
+
+// (g, m, channel, tap) -> (g, panel of m, tap, channel, column of kPanel); columns beyond M are
+// zero. Returns the end of what it wrote.
+float* pack_taps(const ConvShape& s, const float* w, float* packed);
 
 // What the problem reads and writes, without the weights.
 double activation_bytes(const Problem& p);

@@ -18,6 +18,20 @@ struct ConvLastArgs {
   Epilogue epilogue;
 };
 
+// conv_first: few channels; G = 1, kernel[0] = 1. An item gathers the rows of x that it reads on
+// its stack, padded, channels innermost: (row, column, channel), so that the taps and channels of a
+// row of taps are neighbours. Ranges as conv_last. Packed weights: (panel of M, row of taps, tap,
+// C, column of kPanel). Work item = (n, `rows` output rows).
+inline constexpr int64_t kFirstFloats = 24 << 10;
+struct ConvFirstArgs {
+  ConvShape shape;
+  int64_t x_c, x_w;  // elements between channels and between columns of x; rows lie densely
+  int64_t y_ld;
+  int64_t columns;  // of the gathered rows
+  int64_t rows, row_items;
+  Epilogue epilogue;
+};
+
 // depthwise_last: C = M = 1. Ranges as conv_last. Packed weights: (block of kChannelBlock groups,
 // tap, group of the block). Work item = (n, `rows` output rows of the plane, `channels`).
 inline constexpr int64_t kChannelBlock = 16;

@@ -130,7 +130,27 @@ TEST(ConvLast, Depthwise) {
     if (random() % 8 == 0) g.kernel.back() = 7, g.in.back() = std::max<int64_t>(g.in.back(), 19);
     Case c = conv_case(g, random);
     if (random() % 2) add_steps(c, random);
-    EXPECT_EQ(check(c, random, {.products = products(c)}), 2);
+    const bool few = g.groups == 1 && g.dilations.back() == 1;
+    EXPECT_EQ(check(c, random, {.products = products(c)}), 2 + few);
+  }
+}
+
+TEST(ConvLast, FewChannels) {
+  std::mt19937_64 random(6);
+  for (int i = 0; i < 300; ++i) {
+    const int axes = static_cast<int>(size_between(random, 1, 2));
+    Geometry g = random_geometry(random, axes, axes == 1 ? 70 : 30);
+    g.c = pick<int64_t>(random, {1, 2, 3, 3, 4, 7});
+    g.m = pick<int64_t>(random, {1, 17, 24, 64});
+    if (random() % 2) g.dilations.assign(g.dilations.size(), 1);
+    if (random() % 8 == 0) g.begin.assign(g.begin.size(), -1);
+    Case c = conv_case(g, random);
+    const bool row_major = random() % 2;
+    if (row_major) c.placed[0] = {};
+    if (random() % 2) add_steps(c, random);
+    const bool apart = g.dilations.back() > 1, depthwise = !row_major && g.c == 1 && g.m == 1;
+    EXPECT_EQ(check(c, random, {.products = products(c)}), !apart + !row_major + depthwise);
+    EXPECT_EQ(check(c, random, {.products = products(c)}), !apart + !row_major + depthwise);
   }
 }
 

@@ -29,6 +29,7 @@ std::vector<Family> families(Isa isa) {
   return {
       {{}, isa_entries(isa)},
       {conv_rows(), {}},
+      {conv_first_rows(), {}},
       {conv_last_rows(), {}},
       {conv_last_depthwise_rows(), {}},
       {conv_transpose_rows(), {}},

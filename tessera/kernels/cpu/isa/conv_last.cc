@@ -3,7 +3,7 @@
 // some pixels of a tile are, those read zeros.
 #include "tessera/kernels/cpu/conv_last_args.h"
 #include "tessera/kernels/cpu/isa/entries.h"
-#include "tessera/kernels/cpu/isa/tile_product.h"
+#include "tessera/kernels/cpu/isa/tiling.h"
 
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
@@ -27,6 +27,10 @@ struct Pixel {
   int64_t d, h, w;
 };
 
+Pixel pixel_at(const ConvShape& s, int64_t p) {
+  return {p / (s.out[1] * s.out[2]), p / s.out[2] % s.out[1], p % s.out[2]};
+}
+
 // The terms of taps [t0, t1) for `rows` pixels from `p` on.
 struct Terms {
   Term list[kMaxTerms];
@@ -41,10 +45,13 @@ void row_terms(const Item& item, Pixel p, int rows, int64_t t0, int64_t t1, cons
   const ConvLastArgs& a = item.a;
   const ConvShape& s = a.shape;
   terms.count = 0;
-  int64_t t = t0;
-  int64_t tap[3] = {t / (s.kernel[1] * s.kernel[2]), t / s.kernel[2] % s.kernel[1],
-                    t % s.kernel[2]};
-  for (; t < t1; ++t, b += s.C * kPanel) {
+  int64_t tap[3] = {};
+  if (t0 > 0) {
+    tap[0] = t0 / (s.kernel[1] * s.kernel[2]);
+    tap[1] = t0 / s.kernel[2] % s.kernel[1];
+    tap[2] = t0 % s.kernel[2];
+  }
+  for (int64_t t = t0; t < t1; ++t, b += s.C * kPanel) {
     const int64_t d = p.d * s.stride[0] - s.pad[0] + tap[0] * s.dilation[0],
                   h = p.h * s.stride[1] - s.pad[1] + tap[1] * s.dilation[1],
                   w = p.w * s.stride[2] - s.pad[2] + tap[2] * s.dilation[2];
@@ -97,40 +104,73 @@ void table_terms(const Item& item, Pixel first, int rows, int64_t t0, int64_t t1
   }
 }
 
-// Channels [m, m + cols) of pixels [p0, p1).
-void block(const Item& item, int64_t p0, int64_t p1, int64_t m, int64_t cols) {
-  const ConvLastArgs& a = item.a;
-  const ConvShape& s = a.shape;
-  const int64_t taps = product(s.kernel), panel_stride = taps * s.C * kPanel;
+// Channels [m, m + cols) of a plane's pixels.
+struct Block {
+  const Item& item;
+  int64_t m, cols;
+  const float* b;  // of the first tap
+  int64_t t0, t1;  // taps that are summed
+
+  void tile(int64_t p, int rows, const Terms& terms) const {
+    const ConvLastArgs& a = item.a;
+    const int64_t taps = product(a.shape.kernel);
+    tile_product({.rows = rows,
+                  .cols = static_cast<int>(cols),
+                  .terms = terms.list,
+                  .count = terms.count,
+                  .lda = a.shape.stride[2] * a.x_ld,
+                  .panel_stride = taps * a.shape.C * kPanel,
+                  .c = item.y + p * a.y_ld + m,
+                  .ldc = a.y_ld,
+                  .accumulate = t0 > 0,
+                  .epilogue = t1 == taps ? &item.epilogue : nullptr,
+                  .row = item.row + p,
+                  .col = item.col + m});
+  }
+};
+
+// Pixels [p0, p1): rows of the plane in tiles of about the same height.
+void by_rows(const Block& block, int64_t p0, int64_t p1) {
+  const ConvShape& s = block.item.a.shape;
+  const int64_t highest = tile_rows(block.cols);
+  Pixel pixel = pixel_at(s, p0);
+  Terms terms;
+  for (int64_t p = p0; p < p1;) {
+    const int64_t run = least(p1 - p, s.out[2] - pixel.w), tiles = (run + highest - 1) / highest,
+                  low = run / tiles, higher = run - low * tiles;
+    for (int64_t i = 0; i < tiles; ++i) {
+      const int rows = static_cast<int>(low + (i < higher));
+      row_terms(block.item, pixel, rows, block.t0, block.t1, block.b, terms);
+      block.tile(p, rows, terms);
+      p += rows;
+      pixel.w += rows;
+    }
+    pixel.w = 0;
+    if (++pixel.h == s.out[1]) pixel.h = 0, ++pixel.d;
+  }
+}
+
+// Tiles of pixels from several short rows.
+void by_tables(const Block& block, int64_t p0, int64_t p1) {
+  const int64_t highest = tile_rows(block.cols);
+  Terms terms;
+  for (int64_t p = p0; p < p1; p += highest) {
+    const int rows = static_cast<int>(least(highest, p1 - p));
+    table_terms(block.item, pixel_at(block.item.a.shape, p), rows, block.t0, block.t1, block.b,
+                terms);
+    block.tile(p, rows, terms);
+  }
+}
+
+void channels(const Item& item, int64_t p0, int64_t p1, int64_t m, int64_t cols) {
+  const ConvShape& s = item.a.shape;
+  const int64_t taps = product(s.kernel);
   const int64_t step =
       most<int64_t>(1, least<int64_t>(kMaxTerms, kBlockFloats / most<int64_t>(1, s.C * cols)));
-  const float* b = item.w + m / kPanel * panel_stride + m % kPanel;
-  const int highest = tile_rows(cols);
-  const bool by_rows = s.out[2] >= highest / 2;
-  Terms terms;
+  const float* b = item.w + m / kPanel * taps * s.C * kPanel + m % kPanel;
   for (int64_t t = 0; t < taps; t += step) {
-    const int64_t t1 = least(taps, t + step);
-    for (int64_t p = p0; p < p1;) {
-      const Pixel pixel{p / (s.out[1] * s.out[2]), p / s.out[2] % s.out[1], p % s.out[2]};
-      const int64_t run = by_rows ? least(p1 - p, s.out[2] - pixel.w) : p1 - p;
-      // Tiles of about the same height.
-      const int64_t tiles = (run + highest - 1) / highest;
-      const int rows = static_cast<int>((run + tiles - 1) / tiles);
-      (by_rows ? row_terms : table_terms)(item, pixel, rows, t, t1, b + t * s.C * kPanel, terms);
-      tile_product({.rows = rows,
-                    .cols = static_cast<int>(cols),
-                    .terms = terms.list,
-                    .count = terms.count,
-                    .lda = s.stride[2] * a.x_ld,
-                    .panel_stride = panel_stride,
-                    .c = item.y + p * a.y_ld + m,
-                    .ldc = a.y_ld,
-                    .accumulate = t > 0,
-                    .epilogue = t1 == taps ? &item.epilogue : nullptr,
-                    .row = item.row + p,
-                    .col = item.col + m});
-      p += rows;
-    }
+    const Block block{item, m, cols, b + t * s.C * kPanel, t, least(taps, t + step)};
+    (s.out[2] >= tile_rows(cols) / 2 ? by_rows : by_tables)(block, p0, p1);
   }
 }
 
@@ -144,11 +184,9 @@ void conv_last(const tessera_launch* launch, uint32_t first, uint32_t count) {
   float* y = static_cast<float*>(launch->ranges[2].data);
   const BoundEpilogue epilogue = bind(a.epilogue, launch);
   const int64_t group = packed_size(product(s.kernel) * s.C, s.M), P = product(s.out);
-  // Columns of tiles: as wide as whole heights allow, all about the same.
-  constexpr int64_t kWide = kLanes == 16 ? 3 * kLanes : kTileCols;
   for (uint32_t i = first; i < first + count; ++i) {
     int64_t rest = i;
-    const int64_t cols = rest % a.col_items;
+    const int64_t block = rest % a.col_items;
     rest /= a.col_items;
     const int64_t pixels = rest % a.pixel_items;
     rest /= a.pixel_items;
@@ -162,13 +200,9 @@ void conv_last(const tessera_launch* launch, uint32_t first, uint32_t count) {
                     .row = n * P,
                     .col = g * s.M};
     const int64_t p0 = pixels * a.pixels, p1 = least(P, p0 + a.pixels);
-    const int64_t m0 = cols * a.cols, m1 = least(s.M, m0 + a.cols);
-    const int64_t blocks = (m1 - m0 + kWide - 1) / kWide;
-    for (int64_t m = m0, k = blocks; m < m1; --k) {
-      const int64_t width = least(m1 - m, ((m1 - m + k - 1) / k + kLanes - 1) / kLanes * kLanes);
-      block(item, p0, p1, m, width);
-      m += width;
-    }
+    const int64_t m0 = block * a.cols, m1 = least(s.M, m0 + a.cols);
+    each_width(m0, m1, least(p1 - p0, s.out[2]),
+               [&](int64_t m, int64_t cols) { channels(item, p0, p1, m, cols); });
   }
 }
 

@@ -8,6 +8,7 @@
   X(gemv)                      \
   X(dot_plain)                 \
   X(conv)                      \
+  X(conv_first)                \
   X(conv_last)                 \
   X(conv_transpose)            \
   X(depthwise)                 \
