@@ -23,18 +23,4 @@ bool is_channels_last(const Operand& o) {
   return std::all_of(o.dims.begin() + 2, o.dims.end(), [](int64_t d) { return d == 1; });
 }
 
-std::optional<Dims> memory_strides(const Operand& o) {
-  if (!o.strides.empty()) return o.strides;
-  if (o.layout.empty()) return strides_of(o.dims);
-  if (o.layout != channels_last(o.rank())) return std::nullopt;
-  Dims strides(o.dims.size(), 1);
-  int64_t next = o.dims[1];
-  for (size_t a = o.dims.size(); a-- > 2;) {
-    strides[a] = next;
-    next *= o.dims[a];
-  }
-  strides[0] = next;
-  return strides;
-}
-
 }  // namespace tessera::op

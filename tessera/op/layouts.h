@@ -2,7 +2,6 @@
 // plans hold them.
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 #include "tessera/op/problem.h"
@@ -15,9 +14,5 @@ std::string_view channels_last(int rank);
 // Whether the elements lie channels-last, packed or with other strides. If all axes but the batch
 // and the channels have size 1, channels-last and row-major are the same and the text is empty.
 bool is_channels_last(const Operand& o);
-
-// Elements between neighbours along each logical axis, as the operand lies in memory; nothing for
-// layouts other than row-major and channels-last.
-std::optional<Dims> memory_strides(const Operand& o);
 
 }  // namespace tessera::op

@@ -50,7 +50,7 @@ double conv_flops(const Problem& p, const ConvShape& s) {
 
 std::string not_channels_last(const Operand& o, std::string_view name, int64_t& ld) {
   const size_t rank = o.dims.size();
-  if (o.layout.empty() || o.layout != op::channels_last(o.rank()))
+  if (!op::is_channels_last(o))
     return fmt::format("{} has layout '{}', need '{}'", name, o.layout,
                        op::channels_last(o.rank()));
   if (!op::element_count(o.dims))

@@ -62,7 +62,7 @@ TEST(Conv, Pointwise) {
              .in = {random_tensor(DType::kF32, x, random),
                     random_tensor(DType::kF32, {m, x[1], 1, 1}, random)},
              .constant = {false, m != 37}};
-      EXPECT_EQ(check(c, random, {.products = x[1]}), 1);
+      EXPECT_GE(check(c, random, {.products = x[1]}), 1);
     }
 }
 

@@ -7,7 +7,6 @@
 #include "tessera/kernels/cpu/families.h"
 #include "tessera/kernels/cpu/move_args.h"
 #include "tessera/kernels/cpu/move_entries.h"
-#include "tessera/op/layouts.h"
 #include "tessera/op/rules.h"
 
 namespace tessera::kernels::cpu {
@@ -116,7 +115,7 @@ constexpr Row copying(std::string_view name) {
   return {name, "cpu.copy", row_major<probe_walks<kWalks>>, prepare_walks<kWalks>};
 }
 
-// Walks that go by memory_strides, whatever the layouts.
+// Walks that go by logical_strides, whatever the layouts.
 template <WalksFn kWalks>
 Claim probe_anywhere(const Problem& p) {
   if (p.out.empty() || !p.out[0].present) return Claim::refuse("", "nobody reads output 0");
@@ -126,7 +125,7 @@ Claim probe_anywhere(const Problem& p) {
       if (o.dtype == DType::kString) return Claim::refuse("", "an operand holds strings");
       if (!op::element_count(o.dims))
         return Claim::refuse("", fmt::format("impossible sizes {}", op::to_string(o.dims)));
-      if (!op::memory_strides(o))
+      if (!logical_strides(o))
         return Claim::refuse("", fmt::format("an operand has layout '{}'", o.layout));
     }
   return probe_copy(p, kWalks);
@@ -136,7 +135,7 @@ constexpr Row copying_anywhere(std::string_view name) {
   return {name, "cpu.copy", probe_anywhere<kWalks>, prepare_walks<kWalks>};
 }
 
-Dims strides(const Operand& o) { return *op::memory_strides(o); }
+Dims strides(const Operand& o) { return *logical_strides(o); }
 
 Walk whole(const Problem& p) { return {p.out[0].dims, Dims(), strides(p.out[0])}; }
 
