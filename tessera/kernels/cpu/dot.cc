@@ -1,175 +1,294 @@
-// dot(a, b): rows cpu.gemv, cpu.gemm (f32) and cpu.dot_plain (other types).
+// dot(a, b) and the steps behind it: rows cpu.gemv, cpu.gemm (f32, any strides) and cpu.dot_plain
+// (other types, row-major).
 #include <algorithm>
-#include <cstring>
 
 #include "tessera/kernels/cpu/claims.h"
 #include "tessera/kernels/cpu/dot_args.h"
+#include "tessera/kernels/cpu/epilogue.h"
 #include "tessera/kernels/cpu/families.h"
 
 namespace tessera::kernels::cpu {
 namespace {
 
-struct Shape {
-  int64_t M = 1, N = 1, K = 1;
-  Dims batch, a_batch, b_batch;
-};
-
 bool transposed_b(const Problem& p) { return p.attrs.i("transpose_b") != 0; }
 
-Shape shape_of(const Problem& p) {
-  Shape s;
-  const Dims &a = p.in[0].dims, &b = p.in[1].dims, &y = p.out[0].dims;
-  s.K = a.back();
-  s.M = a.size() == 1 ? 1 : a[a.size() - 2];
-  s.N = b.size() == 1 ? 1 : transposed_b(p) ? b[b.size() - 2] : b.back();
-  s.a_batch.assign(a.begin(), a.end() - std::min<int64_t>(2, std::ssize(a)));
-  s.b_batch.assign(b.begin(), b.end() - std::min<int64_t>(2, std::ssize(b)));
-  s.batch.assign(y.begin(), y.end() - (a.size() > 1) - (b.size() > 1));
-  // One b for all rows: the batches of a are more rows.
-  const bool shared =
-      std::all_of(s.b_batch.begin(), s.b_batch.end(), [](int64_t d) { return d == 1; });
-  if (shared) {
-    for (int64_t d : s.batch) s.M *= d;
-    s.batch = s.a_batch = s.b_batch = {};
+// An operand as matrices: their extents and strides in elements, and those of the batch axes.
+struct Matrices {
+  int64_t rows = 1, cols = 1, row = 0, col = 0;
+  Dims batch, strides;
+};
+
+// A vector is a row if `row` is set, else a column.
+Matrices matrices_of(const Operand& o, bool row, bool transposed) {
+  const Dims strides = o.strides.empty() ? op::strides_of(o.dims) : o.strides;
+  Matrices m;
+  const size_t rank = o.dims.size();
+  if (rank == 1) {
+    (row ? m.cols : m.rows) = o.dims[0];
+    (row ? m.col : m.row) = strides[0];
+    return m;
   }
-  return s;
+  m.rows = o.dims[rank - 2], m.cols = o.dims[rank - 1];
+  m.row = strides[rank - 2], m.col = strides[rank - 1];
+  if (transposed) std::swap(m.rows, m.cols), std::swap(m.row, m.col);
+  m.batch.assign(o.dims.begin(), o.dims.end() - 2);
+  m.strides.assign(strides.begin(), strides.end() - 2);
+  return m;
 }
 
-bool fill(const Shape& s, GemmArgs& g) {
-  g.M = s.M;
-  g.N = s.N;
-  g.K = s.K;
-  g.b_batch_size = s.K * s.N;
-  Dims batch = s.batch;
-  std::vector<Dims> strides{broadcast_strides(s.a_batch, batch),
-                            broadcast_strides(s.b_batch, batch)};
+// Strides along the axes of `to`: 0 where this side broadcasts.
+Dims along(const Matrices& m, const Dims& to) {
+  Dims strides(to.size(), 0);
+  for (size_t i = 0; i < m.batch.size(); ++i)
+    if (m.batch[i] != 1) strides[to.size() - m.batch.size() + i] = m.strides[i];
+  return strides;
+}
+
+// All but items and epilogue. Rows that share a matrix of b are rows of one product. False if too
+// many batch axes are left.
+bool fill(const Problem& p, GemmArgs& g) {
+  const Operand& y = p.out[0];
+  const Matrices a = matrices_of(p.in[0], true, p.attrs.i("transpose_a") != 0),
+                 b = matrices_of(p.in[1], false, transposed_b(p));
+  const Dims y_strides = y.strides.empty() ? op::strides_of(y.dims) : y.strides;
+  const size_t a_axis = p.in[0].rank() > 1, b_axis = p.in[1].rank() > 1,
+               axes = y.dims.size() - a_axis - b_axis;
+  Products& s = g.products;
+  s.M = a.rows;
+  s.N = b.cols;
+  s.K = a.cols;
+  g.a_row = a.row, g.a_col = a.col;
+  g.b_row = b.row, g.b_col = b.col;
+  g.y_row = a_axis ? y_strides[axes] : 0;
+  Dims batch(y.dims.begin(), y.dims.begin() + static_cast<int64_t>(axes));
+  std::vector<Dims> strides{
+      along(a, batch), along(b, batch),
+      Dims(y_strides.begin(), y_strides.begin() + static_cast<int64_t>(axes))};
   merge_axes(batch, strides);
+  const size_t last = batch.size() - 1;
+  const bool rows =
+      strides[1][last] == 0 &&
+      (s.M == 1 || (strides[0][last] == s.M * g.a_row && strides[2][last] == s.M * g.y_row));
+  if (rows && batch[last] != 1) {
+    if (s.M == 1) g.a_row = strides[0][last], g.y_row = strides[2][last];
+    s.M *= batch[last];
+    batch.pop_back();
+    for (Dims& d : strides) d.pop_back();
+  }
   if (batch.size() > kMaxBatchRank) return false;
-  g.batch_rank = static_cast<int32_t>(batch.size());
+  s.batch_rank = static_cast<int32_t>(batch.size());
   for (size_t i = 0; i < batch.size(); ++i) {
-    g.batch_dims[i] = batch[i];
-    g.a_strides[i] = strides[0][i];
-    g.b_strides[i] = strides[1][i];
+    s.batch_dims[i] = batch[i];
+    s.a_batch[i] = strides[0][i];
+    s.b_batch[i] = strides[1][i];
+    s.y_batch[i] = strides[2][i];
   }
   return true;
 }
 
-int64_t batches(const GemmArgs& g) {
+int64_t batches(const Products& s) {
   int64_t n = 1;
-  for (int i = 0; i < g.batch_rank; ++i) n *= g.batch_dims[i];
+  for (int i = 0; i < s.batch_rank; ++i) n *= s.batch_dims[i];
   return n;
 }
 
 int64_t round_up(int64_t a, int64_t step) { return ceil_div(a, step) * step; }
 
-// Cuts the products into about `target` items, columns first: rows share what is packed of b.
-uint32_t cut(GemmArgs& g, int64_t row_step, int64_t col_step, int64_t n_most) {
-  const int64_t all = batches(g);
-  const double work = static_cast<double>(g.M) * static_cast<double>(g.N) *
-                      static_cast<double>(g.K) * static_cast<double>(all);
-  const int64_t target = std::clamp<int64_t>(static_cast<int64_t>(work / 5e5), 1, 64);
-  int64_t wanted = ceil_div(target, std::max<int64_t>(all, 1));
-  g.n_items =
-      std::clamp<int64_t>(std::max(ceil_div(g.N, n_most), std::min(wanted, ceil_div(g.N, kStrip))),
-                          1, ceil_div(g.N, col_step));
-  g.n_step = round_up(ceil_div(g.N, g.n_items), col_step);
-  g.n_items = ceil_div(g.N, g.n_step);
-  wanted = ceil_div(wanted, g.n_items);
-  g.m_step = round_up(ceil_div(g.M, std::clamp<int64_t>(wanted, 1, ceil_div(g.M, 4 * row_step))),
-                      row_step);
-  g.m_items = ceil_div(g.M, g.m_step);
-  return static_cast<uint32_t>(std::min<int64_t>(all * g.m_items * g.n_items, INT32_MAX));
+double work_of(const Problem& p, const Products& s) {
+  return static_cast<double>(p.out[0].count()) * static_cast<double>(s.K);
 }
 
-bool packs(const Problem& p, const Shape& s) {
-  return p.in[1].constant && s.N > 1 && p.in[1].count() > 0;
+// Cuts the products into `wanted` items or a few more, where that leaves them `m_least` rows and
+// `n_least` columns: so that as little as possible is read twice. An element of b costs `b_cost`
+// times one of a.
+uint32_t cut(Products& s, int64_t wanted, int64_t m_least, int64_t n_least, int64_t b_cost) {
+  const int64_t all = batches(s);
+  wanted = ceil_div(wanted, std::max<int64_t>(all, 1));
+  const int64_t m_most = ceil_div(s.M, m_least), n_most = ceil_div(s.N, n_least);
+  int64_t best = INT64_MAX;
+  for (int64_t n = 1; n <= std::min(n_most, wanted); ++n) {
+    const int64_t m = std::min(ceil_div(wanted, n), m_most);
+    // Too few items is the worst.
+    const int64_t missing = std::max<int64_t>(wanted - m * n, 0);
+    const int64_t cost = missing * (s.M + b_cost * s.N) + n * s.M + m * b_cost * s.N;
+    if (cost >= best) continue;
+    best = cost;
+    s.n_step = round_up(ceil_div(s.N, n), n_least);
+    s.m_step = round_up(ceil_div(s.M, m), m == 1 ? 1 : std::min<int64_t>(m_least, 6));
+  }
+  s.m_items = ceil_div(s.M, s.m_step);
+  s.n_items = ceil_div(s.N, s.n_step);
+  return items(all * s.m_items * s.n_items, 1);
 }
 
-Claim probe_f32(const Problem& p, bool vector) {
+// Items of some ten microseconds, at most 32.
+int64_t items_for(const Problem& p, const Products& s) {
+  constexpr double kProducts = 1.5e6, kBytes = 3e5;
+  return static_cast<int64_t>(
+      std::clamp(std::max(work_of(p, s) / kProducts, bytes_of(p) / kBytes), 1.0, 32.0));
+}
+
+// ---- f32
+
+bool packs(const Problem& p, const Products& s) {
+  return p.in[1].constant && p.in[1].strides.empty() && s.N > 1 && p.in[1].count() > 0;
+}
+
+Reason check(const Problem& p, GemmArgs& g) {
   Reason why;
   why.input_is(p, 0, DType::kF32) && why.input_is(p, 1, DType::kF32) &&
       why.output_is(p, 0, DType::kF32);
-  if (!why.fine()) return why.refusal();
-  const Shape s = shape_of(p);
-  GemmArgs g{};
-  why.need(fill(s, g), "batch has more than {} axes that do not merge", kMaxBatchRank);
-  why.need(p.attrs.i("transpose_a") == 0, "input 0 is transposed");
-  why.need(!transposed_b(p) || (!vector && packs(p, s)), "input 1 is transposed and not packed");
-  if (vector)
-    why.need(s.N == 1 || (s.M == 1 && !packs(p, s)),
-             "{} rows and {} columns, need a vector that is not packed", s.M, s.N);
-  if (!why.fine()) return why.refusal();
-  const double flops = 2.0 * static_cast<double>(p.out[0].count()) * static_cast<double>(s.K);
-  const double waste = vector ? 1
-                              : static_cast<double>(round_up(std::max<int64_t>(s.N, 1), 16)) /
-                                    static_cast<double>(std::max<int64_t>(s.N, 1));
-  Claim c = claim(flops * waste, bytes_of(p), vector ? 0.25 : 0.7, NumericClass::kReassociated);
-  if (!vector && packs(p, s))
-    c.packed.push_back({1, Bytes(p.in[1].count() / s.N * round_up(s.N, kPanelCols) * 4)});
-  return c;
+  if (why.fine()) why.need(p.out[0].present, "nobody reads output 0");
+  for (const Operand* o : {&p.in[0], &p.in[1], &p.out[0]})
+    if (why.fine()) {
+      why.need(o->layout.empty(), "an operand has layout '{}', need row-major", o->layout);
+      why.need(op::element_count(o->dims).has_value(), "impossible sizes {}",
+               op::to_string(o->dims));
+    }
+  if (!why.fine()) return why;
+  why.need(fill(p, g), "batch has more than {} axes that do not merge", kMaxBatchRank);
+  why.need(!p.fused() || p.in[1].rank() > 1, "takes no steps behind a product with a vector");
+  const std::string refusal = no_epilogue(p, {p.anchor_result().dims});
+  why.need(refusal.empty(), "{}", refusal);
+  return why;
 }
 
-Claim probe_gemm(const Problem& p) { return probe_f32(p, false); }
-Claim probe_gemv(const Problem& p) { return probe_f32(p, true); }
+LaunchSpec launch_of(const Problem& p, std::string_view entry, bool packed, uint32_t grid,
+                     GemmArgs& g) {
+  LaunchSpec launch;
+  launch.entry = entry;
+  launch.grid = grid;
+  launch.arguments = {{Argument::kInput, 0, 0},
+                      {packed ? Argument::kPacked : Argument::kInput, packed ? 0 : 1, 0},
+                      {Argument::kOutput, 0, 0}};
+  if (p.fused()) make_epilogue(p, {p.anchor_result().dims}, launch.arguments, g.epilogue);
+  return launch;
+}
 
-Result<std::vector<LaunchSpec>> prepare_f32(const Problem& p, const Claim&, bool vector) {
-  const Shape s = shape_of(p);
+// A matrix times one column, seen as a row times the rows of the matrix.
+void flip(GemmArgs& g) {
+  Products& s = g.products;
+  std::swap(s.M, s.N);
+  std::swap(s.a_batch, s.b_batch);
+  const int64_t a_row = g.a_row;
+  g.a_row = g.b_col;
+  g.b_col = a_row;
+  std::swap(g.a_col, g.b_row);
+  g.y_row = 0;
+}
+
+// gemv: why not. One column is flipped, which `column` says.
+Reason fit_gemv(const Problem& p, GemmArgs& g, bool& column) {
+  Reason why = check(p, g);
+  if (!why.fine()) return why;
+  const Products& s = g.products;
+  const bool one = s.K <= 1;
+  column = s.N == 1;
+  why.need(column || (s.M <= kMaxDotRows && !packs(p, s)),
+           "{} rows and {} columns, need one column, or at most {} rows and no packed columns", s.M,
+           s.N, kMaxDotRows);
+  why.need(one || (g.a_col == 1 && g.b_row == 1), "k is not innermost on both sides");
+  if (column) {
+    why.need(s.M == 1 || g.y_row == 1, "rows of the result are strided");
+    for (const op::Step& step : p.steps)
+      for (int v : step.in)
+        if (v >= 0 && v < std::ssize(p.in))
+          why.need(p.in[static_cast<size_t>(v)].strides.empty(), "input {} is strided", v);
+    flip(g);
+  }
+  why.need(p.out[0].strides.empty() || p.out[0].strides.back() == 1 || column,
+           "columns of the result are strided");
+  return why;
+}
+
+Claim probe_gemv(const Problem& p) {
   GemmArgs g{};
-  fill(s, g);
+  bool column = false;
+  const Reason why = fit_gemv(p, g, column);
+  if (!why.fine()) return why.refusal();
+  return claim(2 * work_of(p, g.products), bytes_of(p), 0.25, NumericClass::kReassociated);
+}
+
+Result<std::vector<LaunchSpec>> prepare_gemv(const Problem& p, const Claim&) {
   std::vector<LaunchSpec> launches;
   if (p.out[0].count() == 0) return launches;
-  LaunchSpec launch;
-  launch.entry = vector ? "cpu.gemv" : "cpu.gemm";
-  g.b_packed = !vector && packs(p, s);
-  if (g.b_packed) g.b_batch_size = s.K * round_up(s.N, kPanelCols);
-  launch.grid = vector ? cut(g, 16, 256, 1024)
-                       : cut(g, kPanelRows, kPanelCols, g.b_packed ? 512 : 4 * kStrip);
-  launch.arguments = {{Argument::kInput, 0, 0},
-                      {g.b_packed ? Argument::kPacked : Argument::kInput, g.b_packed ? 0 : 1, 0},
-                      {Argument::kOutput, 0, 0}};
+  GemmArgs g{};
+  bool column = false;
+  fit_gemv(p, g, column);
+  Products& s = g.products;
+  const uint32_t grid = cut(s, items_for(p, s), s.M, 16, 1);
+  LaunchSpec launch = launch_of(p, "cpu.gemv", false, grid, g);
+  if (column) {
+    std::swap(launch.arguments[0], launch.arguments[1]);
+    // A value per row of a column is a row of the flipped result.
+    for (EpilogueStep& step : g.epilogue.steps)
+      if (step.broadcast == Broadcast::kRows) step.broadcast = Broadcast::kFull, step.ld = s.N;
+  }
   launch.set_constants(g);
   launches.push_back(std::move(launch));
   return launches;
 }
 
-Result<std::vector<LaunchSpec>> prepare_gemm(const Problem& p, const Claim& c) {
-  return prepare_f32(p, c, false);
-}
-Result<std::vector<LaunchSpec>> prepare_gemv(const Problem& p, const Claim& c) {
-  return prepare_f32(p, c, true);
+// So many rows pay for packing rows of b first.
+constexpr int64_t kDirectRows = 12;
+
+RightSide right_of(const Problem& p, const GemmArgs& g) {
+  if (packs(p, g.products)) return RightSide::kPanels;
+  return g.b_col == 1 && g.products.M <= kDirectRows ? RightSide::kRows : RightSide::kStrided;
 }
 
-// One panel of a transposed matrix, by squares: a run of k in each of the panel's columns is one
-// cache line.
-void transpose_panel(const float* b, int64_t K, int64_t width, float* panel) {
-  constexpr int64_t kRun = 16;
-  for (int64_t k0 = 0; k0 < K; k0 += kRun) {
-    const int64_t run = std::min(kRun, K - k0);
-    for (int64_t j = 0; j < width; ++j)
-      for (int64_t k = k0; k < k0 + run; ++k) panel[k * kPanelCols + j] = b[j * K + k];
-  }
+Claim probe_gemm(const Problem& p) {
+  GemmArgs g{};
+  Reason why = check(p, g);
+  if (why.fine())
+    why.need(p.out[0].strides.empty() || p.out[0].strides.back() == 1 || g.products.N == 1,
+             "columns of the result are strided");
+  if (!why.fine()) return why.refusal();
+  const Products& s = g.products;
+  const double rows = static_cast<double>(std::max<int64_t>(s.M, 1)),
+               cols = static_cast<double>(std::max<int64_t>(s.N, 1));
+  // Panels have whole vectors; packing one costs as much as four rows of products.
+  double efficiency = 0.9 * cols / static_cast<double>(round_up(std::max<int64_t>(s.N, 1), kPanel));
+  if (right_of(p, g) == RightSide::kStrided) efficiency *= rows / (rows + 4);
+  Claim c = claim(2 * work_of(p, s), bytes_of(p), efficiency, NumericClass::kReassociated);
+  if (packs(p, s))
+    c.packed.push_back({1, Bytes(p.in[1].count() / (s.K * s.N) * packed_size(s.K, s.N) * 4)});
+  return c;
 }
 
-// (batch, k, n) -> (batch, n / kPanelCols, k, n % kPanelCols), columns beyond N are zero
+Result<std::vector<LaunchSpec>> prepare_gemm(const Problem& p, const Claim&) {
+  std::vector<LaunchSpec> launches;
+  if (p.out[0].count() == 0) return launches;
+  GemmArgs g{};
+  fill(p, g);
+  Products& s = g.products;
+  g.right = right_of(p, g);
+  const bool packed = g.right == RightSide::kPanels;
+  if (packed)
+    for (int i = 0; i < s.batch_rank; ++i)
+      s.b_batch[i] = s.b_batch[i] / (s.K * s.N) * packed_size(s.K, s.N);
+  const uint32_t grid = cut(s, items_for(p, s), 48, 64, g.right == RightSide::kStrided ? 16 : 1);
+  LaunchSpec launch = launch_of(p, "cpu.gemm", packed, grid, g);
+  launch.set_constants(g);
+  launches.push_back(std::move(launch));
+  return launches;
+}
+
 Status pack_gemm(const Problem& p, int, const std::byte* source, std::byte* target) {
-  const Shape s = shape_of(p);
+  GemmArgs g{};
+  fill(p, g);
+  const Products& s = g.products;
   const auto* b = reinterpret_cast<const float*>(source);
   auto* panels = reinterpret_cast<float*>(target);
-  const int64_t matrices = s.K == 0 ? 0 : p.in[1].count() / (s.K * s.N);
-  for (int64_t i = 0; i < matrices; ++i, b += s.K * s.N)
-    for (int64_t n = 0; n < s.N; n += kPanelCols, panels += s.K * kPanelCols) {
-      const int64_t width = std::min(kPanelCols, s.N - n);
-      if (width < kPanelCols) std::fill(panels, panels + s.K * kPanelCols, 0.0f);
-      if (transposed_b(p)) {
-        transpose_panel(b + n * s.K, s.K, width, panels);
-        continue;
-      }
-      for (int64_t k = 0; k < s.K; ++k)
-        std::memcpy(panels + k * kPanelCols, b + k * s.N + n,
-                    static_cast<size_t>(width) * sizeof(float));
-    }
+  for (int64_t i = p.in[1].count() / (s.K * s.N); i > 0; --i) {
+    pack_panels(b, g.b_row, g.b_col, s.K, s.N, panels);
+    b += s.K * s.N;
+    panels += packed_size(s.K, s.N);
+  }
   return {};
 }
+
+// ---- Other types
 
 struct TypesRow {
   DType a, b, y;
@@ -198,24 +317,22 @@ Claim probe_plain(const Problem& p) {
            name_of(p.in[1].dtype), name_of(p.out[0].dtype));
   why.need(p.attrs.i("transpose_a") == 0 && !transposed_b(p), "an input is transposed");
   if (!why.fine()) return why.refusal();
-  const Shape s = shape_of(p);
   GemmArgs g{};
-  why.need(fill(s, g), "batch has more than {} axes that do not merge", kMaxBatchRank);
+  why.need(fill(p, g), "batch has more than {} axes that do not merge", kMaxBatchRank);
   if (!why.fine()) return why.refusal();
-  const double flops = 2.0 * static_cast<double>(p.out[0].count()) * static_cast<double>(s.K);
-  return claim(flops, bytes_of(p), 0.1,
+  return claim(2 * work_of(p, g.products), bytes_of(p), 0.1,
                is_float(p.in[0].dtype) ? NumericClass::kReassociated : NumericClass::kExact);
 }
 
 Result<std::vector<LaunchSpec>> prepare_plain(const Problem& p, const Claim&) {
   std::vector<LaunchSpec> launches;
   if (p.out[0].count() == 0) return launches;
-  PlainDotArgs args{};
-  fill(shape_of(p), args.gemm);
-  args.types = types_of(p)->types;
+  GemmArgs g{};
+  fill(p, g);
+  PlainDotArgs args{g.products, types_of(p)->types};
   LaunchSpec launch;
   launch.entry = "cpu.dot_plain";
-  launch.grid = cut(args.gemm, 4, 64, 256);
+  launch.grid = cut(args.products, 8 * items_for(p, args.products), 4, 64, 1);
   launch.arguments = all_arguments(p);
   launch.set_constants(args);
   launches.push_back(std::move(launch));
@@ -223,8 +340,8 @@ Result<std::vector<LaunchSpec>> prepare_plain(const Problem& p, const Claim&) {
 }
 
 constexpr Row kRows[] = {
-    {"dot", "cpu.gemv", row_major<probe_gemv>, prepare_gemv},
-    {"dot", "cpu.gemm", row_major<probe_gemm>, prepare_gemm, pack_gemm},
+    {"dot", "cpu.gemv", probe_gemv, prepare_gemv, nullptr, true},
+    {"dot", "cpu.gemm", probe_gemm, prepare_gemm, pack_gemm, true},
     {"dot", "cpu.dot_plain", row_major<probe_plain>, prepare_plain},
 };
 

@@ -1,28 +1,51 @@
-// Constant blocks of the matrix product entries. M, N, K: extents of one product; batches
-// broadcast.
+// Constant blocks of the matrix product entries. M, N, K: extents of one product, y (M, N) = a (M,
+// K) b (K, N); batches broadcast.
 #pragma once
 
 #include <cstdint>
 
+#include "tessera/kernels/cpu/epilogue_args.h"
+#include "tessera/kernels/cpu/panel.h"
+
 namespace tessera::kernels::cpu {
 
+// Of isa/gemm.h, which packs both sides.
 inline constexpr int64_t kPanelRows = 12;  // A is packed in panels of so many rows: (panel, k, row)
 inline constexpr int64_t kPanelCols = 32;  // B in panels of so many columns: (panel, k, column)
 inline constexpr int64_t kDepth = 128;     // k is cut into blocks of so many
 inline constexpr int64_t kStrip = 256;  // columns of B that an entry packs at a time, on its stack
+
 inline constexpr int kMaxBatchRank = 6;
 
-// Ranges: a, b, y. Work item = (batch, block of rows, block of columns), columns fastest.
-struct GemmArgs {
+// Work item = (batch, block of rows, block of columns), columns fastest.
+struct Products {
   int64_t M, N, K;
-  int64_t m_step, n_step;    // of one item; multiples of the panel sizes
+  int64_t m_step, n_step;    // of one item
   int64_t m_items, n_items;  // items per batch
-  int64_t b_batch_size;      // floats of one batch of b
-  int32_t b_packed;          // b is in panels; else row-major
   int32_t batch_rank;
-  int64_t batch_dims[kMaxBatchRank], a_strides[kMaxBatchRank],
-      b_strides[kMaxBatchRank];  // strides in matrices
+  int64_t batch_dims[kMaxBatchRank];
+  // Elements from a batch's matrix to the next: of b, as it is stored.
+  int64_t a_batch[kMaxBatchRank], b_batch[kMaxBatchRank], y_batch[kMaxBatchRank];
 };
+
+// How b lies and what an item does about it.
+enum class RightSide : int32_t {
+  kPanels,   // in panels
+  kRows,     // rows of neighbours, read in place: few rows of a do not pay for packing
+  kStrided,  // packed by the item, a block at a time
+};
+
+// Ranges: a, b, y, then the epilogue's. Strides in floats: row: from a row to the next; col: from
+// a column to the next. y's columns are neighbours.
+// gemm: any of them. gemv: at most kMaxDotRows rows of a; k is innermost on both sides, and b_col
+// is what separates the vectors that a's rows are multiplied with.
+struct GemmArgs {
+  Products products;
+  int64_t a_row, a_col, b_row, b_col, y_row;
+  RightSide right;
+  Epilogue epilogue;
+};
+inline constexpr int64_t kMaxDotRows = 4;
 
 enum class DotTypes : int32_t {
   kF64,
@@ -38,8 +61,9 @@ enum class DotTypes : int32_t {
   kI64
 };
 
+// Ranges: a, b, y, row-major.
 struct PlainDotArgs {
-  GemmArgs gemm;
+  Products products;
   DotTypes types;
 };
 

@@ -42,7 +42,7 @@ TEST(Dot, BroadcastsBatches) {
   EXPECT_GE(check(dot(random_tensor(DType::kF32, {33}, random),
                       random_tensor(DType::kF32, {33, 40}, random), false),
                   random, {.products = 33}),
-            2);
+            1);
   EXPECT_GE(check(dot(random_tensor(DType::kF32, {5, 33}, random),
                       random_tensor(DType::kF32, {33}, random), false),
                   random, {.products = 33}),
@@ -90,6 +90,162 @@ TEST(Dot, PropagatesNanAndInf) {
           random, {.rel = 1e30, .products = 0});
 }
 
+// Steps as networks have them; value 3 is the product, 2 what the first step reads beside.
+struct Chain {
+  const char* name;
+  std::vector<CaseStep> steps;
+  Dims (*operand)(const Dims& y);  // of input 2; null: none, and values are one lower
+};
+
+Dims per_column(const Dims& y) { return {y.back()}; }
+Dims per_row(const Dims& y) {
+  Dims d = y;
+  d.back() = 1;
+  return d;
+}
+Dims single(const Dims&) { return {1, 1}; }
+Dims same(const Dims& y) { return y; }
+
+CaseStep step(const char* op, std::vector<int> in) { return {op, {}, std::move(in)}; }
+
+const Chain kChains[] = {
+    {"bias relu", {step("add", {3, 2}), step("relu", {4})}, per_column},
+    {"bias gelu", {step("add", {2, 3}), step("gelu", {4})}, per_column},
+    {"bias silu", {step("add", {3, 2}), step("silu", {4})}, per_column},
+    {"residual", {step("add", {2, 3})}, same},
+    {"scaled residual", {step("mul", {3, 2}), step("hard_swish", {4})}, same},
+    {"distance", {step("sub", {2, 3}), step("abs", {4})}, same},
+    {"rows", {step("mul", {3, 2}), step("leaky_relu", {4})}, per_row},
+    {"clip", {step("max", {3, 2}), step("tanh", {4})}, single},
+    {"from scalar", {step("sub", {2, 3}), step("sigmoid", {4})}, single},
+    {"bound", {step("min", {3, 2})}, per_column},
+    {"plain", {step("relu", {2}), step("hard_sigmoid", {3}), step("neg", {4})}, nullptr},
+};
+
+Case with_steps(Case c, const Chain& chain, const Dims& y, std::mt19937_64& random) {
+  c.arity = 2;
+  c.steps = chain.steps;
+  if (chain.operand) c.in.push_back(random_tensor(DType::kF32, chain.operand(y), random));
+  return c;
+}
+
+TEST(Dot, TakesStepsBehindIt) {
+  std::mt19937_64 random(6);
+  for (const Chain& chain : kChains)
+    for (int i = 0; i < 24; ++i) {
+      const int64_t m = pick<int64_t>(random, {1, 2, 5, 7, 13, 50}),
+                    n = pick<int64_t>(random, {1, 2, 15, 16, 17, 40, 63, 65, 130}),
+                    k = pick<int64_t>(random, {0, 1, 16, 33, 400});
+      const bool batched = random() % 3 == 0, transposed = random() % 2;
+      Dims a{m, k}, b = transposed ? Dims{n, k} : Dims{k, n}, y{m, n};
+      if (batched) a.insert(a.begin(), 3), y.insert(y.begin(), 3);
+      if (batched && random() % 2) b.insert(b.begin(), 3);
+      Case c = dot(random_tensor(DType::kF32, a, random), random_tensor(DType::kF32, b, random),
+                   random() % 2);
+      if (transposed) c.attrs.set("transpose_b", int64_t{1});
+      SCOPED_TRACE(chain.name);
+      EXPECT_GE(check(with_steps(std::move(c), chain, y, random), random,
+                      {.products = std::max<int64_t>(k, 1)}),
+                1);
+    }
+}
+
+TEST(Dot, RefusesOtherSteps) {
+  std::mt19937_64 random(7);
+  auto why = [&](const Chain& chain, Dims a, Dims b, Dims y) {
+    const Case c = with_steps(
+        dot(random_tensor(DType::kF32, a, random), random_tensor(DType::kF32, b, random), false),
+        chain, y, random);
+    const op::Problem p = *problem_of(c, {random_tensor(DType::kF32, y, random)});
+    return table().probe(p)[1].refusal;
+  };
+  const Chain twice{"", {step("mul", {2, 2})}, nullptr};
+  EXPECT_EQ(why(twice, {3, 4}, {4, 5}, {3, 5}), "step 0 does not read the result before it once");
+  const Chain broadcast{"", {step("add", {3, 2})}, [](const Dims& y) { return Dims{y[1], y[2]}; }};
+  EXPECT_EQ(why(broadcast, {2, 3, 4}, {4, 5}, {2, 3, 5}),
+            "step 0 reads 3x5, which is neither uniform along rows and columns of 2x3x5 nor a "
+            "matrix like it");
+  EXPECT_EQ(why(kChains[0], {3, 4}, {4}, {3}), "takes no steps behind a product with a vector");
+  Chain many{"", {}, nullptr};
+  for (int i = 0; i < 9; ++i) many.steps.push_back(step("neg", {2 + i}));
+  EXPECT_EQ(why(many, {3, 4}, {4, 5}, {3, 5}), "9 steps, need at most 8");
+}
+
+// Blocks of all three axes, whatever the instruction set makes of them.
+TEST(Dot, CrossesBlocks) {
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 4; ++i) {
+    const int64_t m = 241, n = pick<int64_t>(random, {127, 129}), k = i < 2 ? 385 : 257;
+    Case c = dot(random_tensor(DType::kF32, {m, k}, random),
+                 random_tensor(DType::kF32, i % 2 ? Dims{n, k} : Dims{k, n}, random), i < 2);
+    if (i % 2) c.attrs.set("transpose_b", int64_t{1});
+    EXPECT_GE(check(with_steps(std::move(c), kChains[i % 2 ? 0 : 3], {m, n}, random), random,
+                    {.products = k}),
+              1);
+  }
+}
+
+// Heads of a joint projection, (batch, token, which, head, channel), read as (batch, head, token,
+// channel), and results written where the next projection wants them.
+TEST(Dot, ReadsAndWritesHeads) {
+  std::mt19937_64 random(9);
+  for (int i = 0; i < 40; ++i) {
+    const int64_t B = size_between(random, 1, 2), S = pick<int64_t>(random, {1, 3, 17, 50, 140}),
+                  T = pick<int64_t>(random, {1, 4, 5, 33, 140}), H = size_between(random, 1, 3),
+                  D = pick<int64_t>(random, {1, 8, 16, 30, 64});
+    auto heads = [&](int64_t tokens, int64_t parts) {
+      return Dims{tokens * parts * H * D, D, parts * H * D, 1};
+    };
+    Case scores = dot(random_tensor(DType::kF32, {B, H, S, D}, random),
+                      random_tensor(DType::kF32, {B, H, T, D}, random), false);
+    scores.attrs.set("transpose_b", int64_t{1});
+    scores.placed = {{.strides = heads(S, 3)}, {.strides = heads(T, 3)}};
+    EXPECT_GE(check(scores, random, {.products = D}), 1);
+    Case context = dot(random_tensor(DType::kF32, {B, H, S, T}, random),
+                       random_tensor(DType::kF32, {B, H, T, D}, random), false);
+    context.placed = {{}, {.strides = heads(T, 3)}};
+    context.out_placed = {.strides = heads(S, 1)};
+    EXPECT_GE(check(context, random, {.products = T}), 1);
+  }
+}
+
+TEST(Dot, TakesAnyStrides) {
+  std::mt19937_64 random(10);
+  for (int i = 0; i < 60; ++i) {
+    const int64_t m = pick<int64_t>(random, {1, 2, 7, 30}), n = pick<int64_t>(random, {1, 5, 48}),
+                  k = pick<int64_t>(random, {1, 9, 300});
+    auto strides = [&](int64_t rows, int64_t cols) {
+      const int64_t step = size_between(random, 1, 2);
+      return random() % 2 ? Dims{cols * step + 1, step} : Dims{step, rows * step + 3};
+    };
+    Case c = dot(random_tensor(DType::kF32, {m, k}, random),
+                 random_tensor(DType::kF32, {k, n}, random), false);
+    c.placed = {{.strides = strides(m, k)}, {.strides = strides(k, n)}, {.gap = 3}};
+    c.out_placed = {.gap = size_between(random, 0, 5)};
+    EXPECT_GE(check(i % 2 ? with_steps(std::move(c), kChains[3], {m, n}, random) : std::move(c),
+                    random, {.products = k}),
+              1);
+    Case t = dot(random_tensor(DType::kF32, {k, m}, random),
+                 random_tensor(DType::kF32, {k, n}, random), i % 3 == 0);
+    t.attrs.set("transpose_a", int64_t{1});
+    EXPECT_GE(check(t, random, {.products = k}), 1);
+  }
+}
+
+// A row that is not finite stays alone, and steps hand NaN on.
+TEST(Dot, KeepsNanThroughSteps) {
+  std::mt19937_64 random(11);
+  for (const Chain& chain : kChains)
+    for (bool constant : {false, true}) {
+      Tensor a = random_tensor(DType::kF32, {9, 20}, random);
+      a.set_f64(3 * 20 + 5, NAN);
+      a.set_f64(6 * 20 + 1, INFINITY);
+      Case c = dot(a, random_tensor(DType::kF32, {20, 35}, random), constant);
+      SCOPED_TRACE(chain.name);
+      check(with_steps(std::move(c), chain, {9, 35}, random), random, {.products = 20});
+    }
+}
+
 TEST(Dot, SaysWhyNot) {
   op::Problem p;
   p.op = op::find("dot");
@@ -103,7 +259,10 @@ TEST(Dot, SaysWhyNot) {
   EXPECT_EQ(table().probe(p)[1].refusal, "input 1 is f64, need f32");
   p.in[1].dtype = DType::kF32;
   p.in[1].strides = {1, 4};
-  EXPECT_EQ(table().probe(p)[1].refusal, "input 1 is strided, need packed");
+  EXPECT_TRUE(table().probe(p)[1].supported());
+  EXPECT_EQ(table().probe(p)[2].refusal, "input 1 is strided, need packed");
+  p.in[1].layout = "n m";
+  EXPECT_EQ(table().probe(p)[1].refusal, "an operand has layout 'n m', need row-major");
 }
 
 }  // namespace

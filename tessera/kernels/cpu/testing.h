@@ -23,10 +23,12 @@ struct CaseStep {
 };
 
 // How an operand lies: a layout (empty: row-major; else op::channels_last), and how many elements
-// more than needed are between its innermost rows (row-major) or pixels (channels-last).
+// more than needed are between its innermost rows (row-major) or pixels (channels-last); or, if
+// any, these strides.
 struct Placement {
   std::string layout = {};
   int64_t gap = 0;
+  Dims strides = {};
 };
 
 // One node on concrete inputs, or a group: then the inputs that steps read come last.

@@ -134,7 +134,7 @@ Dims strides_at(const Dims& dims, const Placement& at) {
 int64_t span_of(const op::Operand& o) {
   if (o.count() == 0) return 0;
   if (o.layout.empty() && o.strides.empty()) return packed_bytes(o.dtype, o.count());
-  const Dims strides = o.strides.empty() ? strides_at(o.dims, {o.layout, 0}) : o.strides;
+  const Dims strides = o.strides.empty() ? strides_at(o.dims, {o.layout, 0, {}}) : o.strides;
   int64_t last = 0;
   for (size_t a = 0; a < o.dims.size(); ++a) last += (o.dims[a] - 1) * strides[a];
   return packed_bytes(o.dtype, last + 1);
@@ -148,7 +148,7 @@ void move_elements(const op::Operand& o, std::byte* tensor, std::byte* buffer, b
     return;
   }
   const auto size = static_cast<size_t>(bits_of(o.dtype) / 8);
-  const Dims strides = o.strides.empty() ? strides_at(o.dims, {o.layout, 0}) : o.strides;
+  const Dims strides = o.strides.empty() ? strides_at(o.dims, {o.layout, 0, {}}) : o.strides;
   Dims index(o.dims.size(), 0);
   for (int64_t i = 0; i < o.count(); ++i, tensor += size) {
     int64_t offset = 0;
@@ -214,6 +214,7 @@ op::Operand operand_of(const Tensor& t) {
 void place(op::Operand& o, const Placement& at) {
   o.layout = at.layout;
   if (at.gap > 0) o.strides = strides_at(o.dims, at);
+  if (!at.strides.empty()) o.strides = at.strides;
 }
 
 }  // namespace
@@ -334,7 +335,12 @@ int check(const Case& c, std::mt19937_64& random, Tolerance tolerance) {
     sums = *reference(absolute);
     for (const CaseStep& step : c.steps) (*sums)[0] = spread(c, step, (*sums)[0]);
   }
-  const op::Problem problem = *problem_of(c, *want);
+  const auto made = problem_of(c, *want);
+  if (!made) {
+    ADD_FAILURE() << made.error().message;
+    return 0;
+  }
+  const op::Problem& problem = *made;
   if (!c.steps.empty()) want = std::vector<Tensor>{step_results(c, (*want)[0])->back()};
   int ran = 0;
   for (Isa isa : available_isas()) {

@@ -1,202 +1,184 @@
-// Matrix products: gemm (packed panels, register tiles), gemv (one row, or one column), dot_plain
-// (all other types).
+// Matrix products in f32: gemm (tiles over panels or rows of b), gemv (few rows times vectors that
+// lie as rows do).
 #include "tessera/kernels/cpu/isa/entries.h"
-#include "tessera/kernels/cpu/isa/gemm.h"
-#include "tessera/kernels/cpu/isa/half.h"
+#include "tessera/kernels/cpu/isa/pack.h"
+#include "tessera/kernels/cpu/isa/products.h"
+#include "tessera/kernels/cpu/isa/tile_product.h"
 
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
 
-struct Item {
-  int64_t a, b, y;  // offsets of the batch's matrices, in matrices
-  int64_t m0, m1, n0, n1;
+// Blocks: A's rows of one depth stay in the L2 cache while B's columns pass, and a tile's panels
+// while A's rows pass. What an item packs is on its stack.
+constexpr int64_t kRowBlock = 240;
+constexpr int64_t kPanelDepth = 384;
+constexpr int64_t kPackDepth = 256, kPackCols = 128;
+constexpr int64_t kCopyRows = 24;
+
+// The depth that cuts K into the fewest, equal blocks of at most `bound`.
+int64_t depth_of(int64_t K, int64_t bound) {
+  const int64_t blocks = most<int64_t>(1, (K + bound - 1) / bound);
+  return most<int64_t>(1, (K + blocks - 1) / blocks);
+}
+
+// What the blocks of an item have in common; pointers are those of the batch.
+struct Work {
+  const GemmArgs& g;
+  const float *a, *b;
+  float* y;
+  const BoundEpilogue* epilogue;
+  int64_t row;  // of the result, of y's row 0
 };
 
-Item item_at(const GemmArgs& g, uint32_t index) {
-  Item item{};
-  int64_t rest = index;
-  const int64_t n_block = rest % g.n_items;
-  rest /= g.n_items;
-  const int64_t m_block = rest % g.m_items;
-  rest /= g.m_items;
-  item.y = rest;
-  for (int axis = g.batch_rank; axis-- > 0;) {
-    const int64_t at = rest % g.batch_dims[axis];
-    rest /= g.batch_dims[axis];
-    item.a += at * g.a_strides[axis];
-    item.b += at * g.b_strides[axis];
+// Rows [m0, m1), columns [n0, n0 + cols) for rows [k0, k0 + depth) of B, which are at `b`. A's rows
+// are read in place, or where their elements are no neighbours, from a copy.
+void multiply(const Work& w, int64_t m0, int64_t m1, int64_t n0, int64_t cols, int64_t k0,
+              int64_t depth, const float* b, int64_t panel_stride, int64_t b_step) {
+  alignas(64) float copy[kCopyRows * kPanelDepth];
+  const GemmArgs& g = w.g;
+  const bool last = k0 + depth >= g.products.K;
+  const bool copies = g.a_col != 1;
+  for (int64_t m = m0; m < m1; m += copies ? kCopyRows : kRowBlock) {
+    const int64_t rows = least(copies ? kCopyRows : kRowBlock, m1 - m);
+    const float* a = w.a + m * g.a_row + k0 * g.a_col;
+    if (copies)
+      for (int64_t k = 0; k < depth; ++k)
+        for (int64_t r = 0; r < rows; ++r) copy[r * depth + k] = a[r * g.a_row + k * g.a_col];
+    block_product({.rows = rows,
+                   .cols = cols,
+                   .depth = depth,
+                   .a = copies ? copy : a,
+                   .lda = copies ? depth : g.a_row,
+                   .b = b,
+                   .panel_stride = panel_stride,
+                   .b_step = b_step,
+                   .c = w.y + m * g.y_row + n0,
+                   .ldc = g.y_row,
+                   .accumulate = k0 > 0,
+                   .epilogue = last ? w.epilogue : nullptr,
+                   .row = w.row + m,
+                   .col = n0});
   }
-  item.m0 = m_block * g.m_step;
-  item.m1 = least(g.M, item.m0 + g.m_step);
-  item.n0 = n_block * g.n_step;
-  item.n1 = least(g.N, item.n0 + g.n_step);
-  return item;
 }
 
-// Columns [n0, n1) of b's rows [k0, k0 + depth) as panels: in place if b is packed, else copied to
-// `strip`. The distance of panels is written to `panel_stride`.
-const float* strip_of(const GemmArgs& g, const float* b, int64_t n0, int64_t n1, int64_t k0,
-                      int64_t depth, float* strip, int64_t* panel_stride) {
-  if (g.b_packed) {
-    *panel_stride = g.K * kPanelCols;
-    return b + n0 * g.K + k0 * kPanelCols;
-  }
-  *panel_stride = depth * kPanelCols;
-  pack_cols(b + k0 * g.N + n0, g.N, n1 - n0, depth, strip);
-  return strip;
-}
-
-void gemm_item(const GemmArgs& g, const Item& item, const float* a, const float* b, float* y) {
-  alignas(64) float strip[kDepth * kStrip];
-  alignas(64) float panel[kDepth * kPanelRows];
-  const int64_t step = g.b_packed ? item.n1 - item.n0 : kStrip;
-  for (int64_t n0 = item.n0; n0 < item.n1; n0 += step) {
-    const int64_t n1 = least(item.n1, n0 + step);
-    for (int64_t k0 = 0; k0 == 0 || k0 < g.K; k0 += kDepth) {
-      const int64_t depth = least(kDepth, g.K - k0);
-      int64_t panel_stride = 0;
-      const float* columns = strip_of(g, b, n0, n1, k0, depth, strip, &panel_stride);
-      for (int64_t m = item.m0; m < item.m1; m += kPanelRows) {
-        const int64_t rows = least(kPanelRows, item.m1 - m);
-        pack_rows(a + m * g.K + k0, g.K, rows, depth, panel);
-        for (int64_t n = n0; n < n1; n += kPanelCols)
-          panel_product(rows, least(kPanelCols, n1 - n), depth, panel,
-                        columns + (n - n0) / kPanelCols * panel_stride, kPanelCols, y + m * g.N + n,
-                        g.N, k0 > 0, nullptr);
-      }
+// Columns [n0, n1), packed block by block.
+void multiply_strided(const Work& w, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+  alignas(64) float panels[kPackDepth * kPackCols];
+  const GemmArgs& g = w.g;
+  const int64_t K = g.products.K, step = depth_of(K, kPackDepth);
+  for (int64_t n = n0; n < n1; n += kPackCols) {
+    const int64_t cols = least(kPackCols, n1 - n);
+    for (int64_t k = 0; k == 0 || k < K; k += step) {
+      const int64_t depth = least(step, K - k);
+      pack_block(w.b + k * g.b_row + n * g.b_col, g.b_row, g.b_col, cols, depth, panels);
+      multiply(w, m0, m1, n, cols, k, depth, panels, depth * kPanel, kPanel);
     }
   }
 }
 
-// y (n) = a (k) * b (k, n), row-major: kRun columns at a time in registers.
-void row_times_matrix(const GemmArgs& g, const Item& item, const float* a, const float* b,
-                      float* y) {
-  constexpr int kVecs = 8, kRun = kVecs * kLanes;
-  int64_t n = item.n0;
-  for (; n + kRun <= item.n1; n += kRun) {
-    Vec sum[kVecs] = {};
-    for (int64_t k = 0; k < g.K; ++k)
-      for (int v = 0; v < kVecs; ++v) sum[v] += splat(a[k]) * load(b + k * g.N + n + v * kLanes);
-    for (int v = 0; v < kVecs; ++v) store(y + n + v * kLanes, sum[v]);
+void gemm_item(const Work& w, const Item& item) {
+  const GemmArgs& g = w.g;
+  const int64_t K = g.products.K, n0 = item.n0;
+  if (g.right == RightSide::kStrided) return multiply_strided(w, item.m0, item.m1, n0, item.n1);
+  // What a single tile reads once is not worth another pass over C.
+  const bool whole =
+      g.a_col == 1 && (g.right == RightSide::kRows || item.m1 - item.m0 <= kMaxTileRows);
+  const int64_t step = whole ? most<int64_t>(K, 1) : depth_of(K, kPanelDepth);
+  const bool rows = g.right == RightSide::kRows;
+  // Columns of rows of B must be whole vectors: the last few are packed.
+  const int64_t n1 = rows ? n0 + (item.n1 - n0) / kPanel * kPanel : item.n1;
+  for (int64_t k = 0; k == 0 || k < K; k += step) {
+    const float* b = rows ? w.b + k * g.b_row + n0 : w.b + n0 * K + k * kPanel;
+    multiply(w, item.m0, item.m1, n0, n1 - n0, k, least(step, K - k), b, rows ? kPanel : K * kPanel,
+             rows ? g.b_row : kPanel);
   }
-  for (; n < item.n1; n += kLanes) {
-    const int64_t width = least<int64_t>(kLanes, item.n1 - n);
-    float sum[kLanes] = {};
-    for (int64_t k = 0; k < g.K; ++k)
-      for (int64_t x = 0; x < width; ++x) sum[x] += a[k] * b[k * g.N + n + x];
-    for (int64_t x = 0; x < width; ++x) y[n + x] = sum[x];
-  }
+  if (n1 < item.n1) multiply_strided(w, item.m0, item.m1, n1, item.n1);
 }
 
-// y (m) = a (m, k) * b (k)
-void matrix_times_column(const GemmArgs& g, const Item& item, const float* a, const float* b,
-                         float* y) {
-  for (int64_t m = item.m0; m < item.m1; ++m) {
-    const float* row = a + m * g.K;
-    Vec sum[4] = {};
-    int64_t k = 0;
-    for (; k + 4 * kLanes <= g.K; k += 4 * kLanes)
-      for (int v = 0; v < 4; ++v) sum[v] += load(row + k + v * kLanes) * load(b + k + v * kLanes);
-    float total = sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
-    for (; k < g.K; ++k) total += row[k] * b[k];
-    y[m] = total;
+// The sums of the lanes of four vectors.
+TESSERA_INLINE Quad fold(const Vec (&v)[4]) {
+  Quad q[4];
+  for (int i = 0; i < 4; ++i) {
+    float lanes[kLanes];
+    store(lanes, v[i]);
+    q[i] = Quad{};
+    for (int x = 0; x < kLanes; x += 4) q[i] += *reinterpret_cast<const QuadU*>(lanes + x);
   }
+  transpose(q);
+  return (q[0] + q[1]) + (q[2] + q[3]);
 }
 
-// Types of dot_plain: how an element is read, what sums are kept in, how results are stored.
-template <class T, class Sum>
-struct Number {
-  using Stored = T;
-  static Sum read(T v) { return static_cast<Sum>(v); }
-};
-struct F16 {
-  using Stored = uint16_t;
-  static float read(uint16_t v) { return from_f16(v); }
-  static uint16_t write(float v) { return to_f16(v); }
-};
-struct BF16 {
-  using Stored = uint16_t;
-  static float read(uint16_t v) { return from_bf16(v); }
-  static uint16_t write(float v) { return to_bf16(v); }
-};
-template <class T>
-struct Same {
-  using Stored = T;
-  static T write(T v) { return v; }
-};
-
-// Four rows by 64 columns at a time; b's rows are read once for the four.
-template <class A, class B, class Sum, class Y>
-void plain_item(const GemmArgs& g, const Item& item, const void* a_data, const void* b_data,
-                void* y_data) {
-  constexpr int kRows = 4, kCols = 64;
-  const auto* a = static_cast<const typename A::Stored*>(a_data) + item.a * g.M * g.K;
-  const auto* b = static_cast<const typename B::Stored*>(b_data) + item.b * g.K * g.N;
-  auto* y = static_cast<typename Y::Stored*>(y_data) + item.y * g.M * g.N;
-  for (int64_t m = item.m0; m < item.m1; m += kRows) {
-    const int64_t rows = least<int64_t>(kRows, item.m1 - m);
-    for (int64_t n = item.n0; n < item.n1; n += kCols) {
-      const int64_t cols = least<int64_t>(kCols, item.n1 - n);
-      Sum sum[kRows][kCols] = {};
-      for (int64_t k = 0; k < g.K; ++k) {
-        Sum row[kCols] = {};
-        for (int64_t x = 0; x < cols; ++x) row[x] = B::read(b[k * g.N + n + x]);
-        for (int64_t r = 0; r < rows; ++r) {
-          const Sum factor = A::read(a[(m + r) * g.K + k]);
-          for (int x = 0; x < kCols; ++x) sum[r][x] += factor * row[x];
-        }
-      }
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t x = 0; x < cols; ++x) y[(m + r) * g.N + n + x] = Y::write(sum[r][x]);
+// y (R, 4) = a (R, k) * b (4, k), whose vectors are b_col apart.
+template <int R>
+void dots(const GemmArgs& g, const float* a, const float* const (&b)[4], float (&y)[R][4]) {
+  const int64_t K = g.products.K;
+  Vec sum[R][4] = {};
+  int64_t k = 0;
+  for (; k + kLanes <= K; k += kLanes) {
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const Vec x = load(a + r * g.a_row + k);
+      TESSERA_UNROLL
+      for (int c = 0; c < 4; ++c) sum[r][c] += x * load(b[c] + k);
     }
   }
+  if (k < K) {
+    const Part part(static_cast<int>(K - k));
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const Vec x = part.load(a + r * g.a_row + k);
+      TESSERA_UNROLL
+      for (int c = 0; c < 4; ++c) sum[r][c] += x * part.load(b[c] + k);
+    }
+  }
+  TESSERA_UNROLL
+  for (int r = 0; r < R; ++r) *reinterpret_cast<QuadU*>(y[r]) = fold(sum[r]);
 }
 
-using PlainFn = void (*)(const GemmArgs&, const Item&, const void*, const void*, void*);
-using U32 = uint32_t;
-constexpr PlainFn kPlain[] = {
-    plain_item<Number<double, double>, Number<double, double>, double, Same<double>>,  // kF64
-    plain_item<F16, F16, float, F16>,                                                  // kF16
-    plain_item<BF16, BF16, float, BF16>,                                               // kBF16
-    plain_item<F16, F16, float, Same<float>>,                                          // kF16ToF32
-    plain_item<BF16, BF16, float, Same<float>>,                                        // kBF16ToF32
-    plain_item<Number<int8_t, U32>, Number<int8_t, U32>, U32, Same<U32>>,              // kI8I8
-    plain_item<Number<int8_t, U32>, Number<uint8_t, U32>, U32, Same<U32>>,             // kI8U8
-    plain_item<Number<uint8_t, U32>, Number<int8_t, U32>, U32, Same<U32>>,             // kU8I8
-    plain_item<Number<uint8_t, U32>, Number<uint8_t, U32>, U32, Same<U32>>,            // kU8U8
-    plain_item<Number<U32, U32>, Number<U32, U32>, U32, Same<U32>>,                    // kI32
-    plain_item<Number<uint64_t, uint64_t>, Number<uint64_t, uint64_t>, uint64_t,
-               Same<uint64_t>>,  // kI64
-};
+template <int R>
+void gemv_rows(const Work& w, const Item& item) {
+  const GemmArgs& g = w.g;
+  for (int64_t n = item.n0; n < item.n1; n += 4) {
+    const int64_t cols = least<int64_t>(4, item.n1 - n);
+    const float* b[4];
+    for (int c = 0; c < 4; ++c) b[c] = w.b + (n + least<int64_t>(c, cols - 1)) * g.b_col;
+    float y[R][4];
+    dots<R>(g, w.a, b, y);
+    for (int r = 0; r < R; ++r)
+      for (int64_t c = 0; c < cols; ++c) w.y[r * g.y_row + n + c] = y[r][c];
+  }
+  if (w.epilogue)
+    apply_rows(*w.epilogue, 0, w.row, item.n0, R, item.n1 - item.n0, w.y + item.n0, g.y_row);
+}
+
+void gemv_item(const Work& w, const Item& item) {
+  constexpr void (*kRows[kMaxDotRows + 1])(const Work&, const Item&) = {
+      nullptr, gemv_rows<1>, gemv_rows<2>, gemv_rows<3>, gemv_rows<4>};
+  kRows[w.g.products.M](w, item);
+}
+
+void run(const tessera_launch* launch, uint32_t first, uint32_t count,
+         void (*one)(const Work&, const Item&)) {
+  const auto& g = *static_cast<const GemmArgs*>(launch->constants);
+  const BoundEpilogue epilogue = bind(g.epilogue, launch);
+  for (uint32_t i = first; i < first + count; ++i) {
+    const Item item = item_at(g.products, i);
+    one({g, static_cast<const float*>(launch->ranges[0].data) + item.a,
+         static_cast<const float*>(launch->ranges[1].data) + item.b,
+         static_cast<float*>(launch->ranges[2].data) + item.y,
+         epilogue.count > 0 ? &epilogue : nullptr, item.batch * g.products.M},
+        item);
+  }
+}
 
 }  // namespace
 
 void gemm(const tessera_launch* launch, uint32_t first, uint32_t count) {
-  const auto& g = *static_cast<const GemmArgs*>(launch->constants);
-  for (uint32_t i = first; i < first + count; ++i) {
-    const Item item = item_at(g, i);
-    gemm_item(g, item, static_cast<const float*>(launch->ranges[0].data) + item.a * g.M * g.K,
-              static_cast<const float*>(launch->ranges[1].data) + item.b * g.b_batch_size,
-              static_cast<float*>(launch->ranges[2].data) + item.y * g.M * g.N);
-  }
+  run(launch, first, count, gemm_item);
 }
 
 void gemv(const tessera_launch* launch, uint32_t first, uint32_t count) {
-  const auto& g = *static_cast<const GemmArgs*>(launch->constants);
-  for (uint32_t i = first; i < first + count; ++i) {
-    const Item item = item_at(g, i);
-    const float* a = static_cast<const float*>(launch->ranges[0].data) + item.a * g.M * g.K;
-    const float* b = static_cast<const float*>(launch->ranges[1].data) + item.b * g.K * g.N;
-    float* y = static_cast<float*>(launch->ranges[2].data) + item.y * g.M * g.N;
-    (g.N == 1 ? matrix_times_column : row_times_matrix)(g, item, a, b, y);
-  }
-}
-
-void dot_plain(const tessera_launch* launch, uint32_t first, uint32_t count) {
-  const auto& args = *static_cast<const PlainDotArgs*>(launch->constants);
-  for (uint32_t i = first; i < first + count; ++i)
-    kPlain[static_cast<int>(args.types)](args.gemm, item_at(args.gemm, i), launch->ranges[0].data,
-                                         launch->ranges[1].data, launch->ranges[2].data);
+  run(launch, first, count, gemv_item);
 }
 
 }  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME

@@ -104,14 +104,14 @@ TESSERA_INLINE int64_t panel_offset(int v, int64_t panel_stride) {
 // One step of the product, for each k of each term.
 template <int R, int V>
 TESSERA_INLINE void accumulate(const Tile& t, Vec (&sum)[R][V]) {
-  const int64_t stride = t.panel_stride;
+  const int64_t stride = t.panel_stride, step = t.b_step;
   for (int64_t i = 0; i < t.count; ++i) {
     const Term& term = t.terms[i];
     const float* row[R];
     TESSERA_UNROLL
     for (int r = 0; r < R; ++r) row[r] = term.rows ? term.rows[r] : term.a + r * t.lda;
     const float* b = term.b;
-    for (int64_t k = 0; k < term.depth; ++k, b += kPanel) {
+    for (int64_t k = 0; k < term.depth; ++k, b += step) {
       Vec y[V];
       TESSERA_UNROLL
       for (int v = 0; v < V; ++v) y[v] = load(b + panel_offset(v, stride));
@@ -166,23 +166,28 @@ void tile_product(const Tile& tile) {
   kTiles.fn[tile.rows][(tile.cols + kLanes - 1) / kLanes](tile);
 }
 
-// Columns outermost: a tile's panels are read for all rows while they are in the cache.
+// Columns outermost: a tile's panels are read for all rows while they are in the cache. Tiles are
+// of about the same size.
 void block_product(const Block& b) {
-  for (int64_t n = 0; n < b.cols; n += kTileCols) {
-    const int64_t cols = least<int64_t>(kTileCols, b.cols - n);
-    // Tiles of about the same height.
-    const int64_t most = tile_rows(cols), tiles = (b.rows + most - 1) / most;
+  // Narrower vectors than panels: tiles must not straddle those.
+  constexpr int64_t kUnit = kLanes < kPanel ? kTileCols : kLanes;
+  const int64_t units = (b.cols + kUnit - 1) / kUnit, across = kTileCols / kUnit;
+  int64_t n = 0;
+  for (int64_t i = (units + across - 1) / across; i > 0; --i) {
+    const int64_t left = (b.cols - n + kUnit - 1) / kUnit;
+    const int64_t cols = least(b.cols - n, (left + i - 1) / i * kUnit);
+    const float* from = b.b + n / kPanel * b.panel_stride + n % kPanel;
     int64_t m = 0;
-    for (int64_t i = 0; i < tiles; ++i) {
-      const int64_t rows = (b.rows - m + tiles - i - 1) / (tiles - i);
-      const Term term{b.a + m * b.lda, nullptr, b.b + n / kPanel * b.panel_stride + n % kPanel,
-                      b.depth};
+    for (int64_t j = (b.rows + tile_rows(cols) - 1) / tile_rows(cols); j > 0; --j) {
+      const int64_t rows = (b.rows - m + j - 1) / j;
+      const Term term{b.a + m * b.lda, nullptr, from, b.depth};
       tile_product({.rows = static_cast<int>(rows),
                     .cols = static_cast<int>(cols),
                     .terms = &term,
                     .count = 1,
                     .lda = b.lda,
                     .panel_stride = b.panel_stride,
+                    .b_step = b.b_step,
                     .c = b.c + m * b.ldc + n,
                     .ldc = b.ldc,
                     .accumulate = b.accumulate,
@@ -191,6 +196,7 @@ void block_product(const Block& b) {
                     .col = b.col + n});
       m += rows;
     }
+    n += cols;
   }
 }
 

@@ -31,9 +31,11 @@ struct Tile {
   int rows;  // 1 to tile_rows(cols)
   int cols;  // 1 to kTileCols
   const Term* terms;
-  int64_t count;         // of terms; 0: the sum is 0
-  int64_t lda;           // of terms without a table of rows
-  int64_t panel_stride;  // floats from a panel of B to the next
+  int64_t count;            // of terms; 0: the sum is 0
+  int64_t lda;              // of terms without a table of rows
+  int64_t panel_stride;     // floats from a panel of B to the next
+  int64_t b_step = kPanel;  // floats from a row of B to the next: other than kPanel if B lies in
+                            // rows, whose columns must be whole vectors
   float* c;
   int64_t ldc;
   bool accumulate;                // add to C
@@ -49,7 +51,8 @@ struct Block {
   const float* a;
   int64_t lda;
   const float* b;        // a panel's beginning
-  int64_t panel_stride;  // floats from a panel of B to the next
+  int64_t panel_stride;  // as of Tile
+  int64_t b_step = kPanel;
   float* c;
   int64_t ldc;
   bool accumulate;
