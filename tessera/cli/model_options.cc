@@ -150,6 +150,7 @@ Result<session::LoadOptions> load_options(const ModelOptions& options) {
   load.device = options.device;
   load.layout = passes::layout_mode_from_name(options.layout).value_or(load.layout);
   load.threads = options.threads;
+  load.fuse = options.fuse;
   TRY(check_dims(options, load));
   return load;
 }

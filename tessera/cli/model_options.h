@@ -23,6 +23,7 @@ struct ModelOptions {
   std::string memory_limit;
   double timeout = 0;
   bool json = false;
+  bool fuse = true;  // no option: false where all values of the graph are wanted
 };
 
 // MODEL, --dim, --shape and --json.

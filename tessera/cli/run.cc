@@ -108,7 +108,9 @@ Result<int> run(const RunArguments& a) {
     return error(Code::kInvalidArgument, "--check and --no-check contradict each other");
   TRY_ASSIGN(Bytes limit, memory_limit(a));
   const Seconds begun = since_start();
-  TRY_ASSIGN(auto model, load_model(a, a.extra));
+  ModelOptions wanted = a;
+  wanted.fuse = a.dump.empty();
+  TRY_ASSIGN(auto model, load_model(wanted, a.extra));
   const Seconds loaded = since_start();
   TRY_ASSIGN(Inputs inputs, read_inputs(*model, a, limit));
   TRY_ASSIGN(ValueWriter writer, ValueWriter::make(a.output_dir));

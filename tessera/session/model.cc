@@ -185,12 +185,13 @@ Result<std::shared_ptr<const plan::Plan>> Model::Impl::make_plan(const op::Bindi
   auto planning = std::make_shared<Planning>();
   planning->sizes = sizes;
   planning->fused = imported.graph;
-  planning->fuse = passes::fuse(planning->fused, sizes, [&](const op::Problem& p) -> std::string {
+  const auto accepts = [&](const op::Problem& p) -> std::string {
     if (options.layout != passes::LayoutMode::kNone) return passes::refusal(p, sources);
     std::string why;
     if (passes::cheapest(p, sources, &why)) return "";
     return why.empty() ? "no kernel for this operator" : why;
-  });
+  };
+  if (options.fuse) planning->fuse = passes::fuse(planning->fused, sizes, accepts);
   planning->graph = planning->fused;
   TRY_ASSIGN(planning->assign,
              passes::assign(planning->graph, sources, {.bindings = sizes, .mode = options.layout}));

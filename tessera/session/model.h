@@ -34,6 +34,7 @@ struct LoadOptions {
   Bytes memory_limit{0};                        // 0: 80 % of what the machine or its cgroup has
   std::vector<std::string> extra_outputs = {};  // values of the graph to yield behind its outputs
   passes::LayoutMode layout = passes::LayoutMode::kOptimal;  // how memory layouts are chosen
+  bool fuse = true;  // false: no value disappears inside a group, so that all can be observed
 };
 
 struct Port {

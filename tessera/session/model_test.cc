@@ -234,7 +234,7 @@ TEST(Model, PeakStaysNearLive) {
 
 TEST(Model, ObservesNamedValues) {
   for (const char* place : {"cpu", "reference"}) {
-    auto model = load(kMlp, {.device = place}, mlp_weights());
+    auto model = load(kMlp, {.device = place, .fuse = false}, mlp_weights());
     std::map<std::string, op::Dims> seen;
     RunOptions options;
     options.observe = [&](const std::string& name, const Value& v) {
