@@ -80,6 +80,11 @@ void add_device_options(CLI::App& app, ModelOptions& options) {
       ->check(CLI::IsMember({"none", "greedy", "any", "propagate", "optimal"}))
       ->capture_default_str()
       ->type_name("MODE");
+  app.add_option(
+         "--isa", options.isa,
+         "Instruction set of the CPU's kernels: generic, avx2 or avx512; default: the best here")
+      ->check(CLI::IsMember({"generic", "avx2", "avx512"}))
+      ->type_name("NAME");
   app.add_option("--memory-limit", options.memory_limit,
                  "Most memory for values, e.g. 512M or 2G; default: 80 % of the memory")
       ->type_name("BYTES");
@@ -151,6 +156,7 @@ Result<session::LoadOptions> load_options(const ModelOptions& options) {
   load.layout = passes::layout_mode_from_name(options.layout).value_or(load.layout);
   load.threads = options.threads;
   load.fuse = options.fuse;
+  load.isa = options.isa;
   TRY(check_dims(options, load));
   return load;
 }

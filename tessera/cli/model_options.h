@@ -19,6 +19,7 @@ struct ModelOptions {
   std::vector<std::string> dims, shapes;
   std::string device = "cpu";
   std::string layout = "optimal";
+  std::string isa;
   int threads = 0;
   std::string memory_limit;
   double timeout = 0;

@@ -134,8 +134,8 @@ class RandomGraph {
         return add(images_, "reshape", {t.back(), ints(d)});
       }
       case 12: {
-        // Rows of channels, normalised: what vision transformers do. Of few channels the quotient is
-        // mostly rounding noise.
+        // Rows of channels, normalised: what vision transformers do. Of few channels the quotient
+        // is mostly rounding noise.
         if (d[1] < 8) return;
         Ids t;
         op::Attrs there, back;

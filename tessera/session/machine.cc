@@ -1,5 +1,7 @@
 #include "tessera/session/machine.h"
 
+#include <algorithm>
+
 #include "tessera/hal/cpu/backend.h"
 #include "tessera/hal/null/backend.h"
 #include "tessera/kernels/cpu/isa.h"
@@ -18,12 +20,23 @@ hal::Registry& registry() {
 namespace {
 
 // The visible list of claim sources, in order of preference at equal cost.
-std::vector<const kernels::Table*> tables() { return {&kernels::cpu::table()}; }
+std::vector<const kernels::Table*> tables(kernels::cpu::Isa isa) {
+  return {&kernels::cpu::table(isa)};
+}
+
+Result<kernels::cpu::Isa> isa_of(std::string_view name) {
+  const kernels::cpu::Isa best = kernels::cpu::best_isa();
+  if (name.empty()) return best;
+  const auto asked = kernels::cpu::isa_from_name(name);
+  if (!asked) return error(Code::kInvalidArgument, "no instruction set '{}'", name);
+  return std::min(*asked, best);
+}
 
 }  // namespace
 
 Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int threads,
-                                               Bytes memory_limit) {
+                                               Bytes memory_limit, std::string_view isa_name) {
+  TRY_ASSIGN(const kernels::cpu::Isa isa, isa_of(isa_name));
   auto machine = std::make_shared<Machine>();
   hal::Options options;
   if (threads > 0) options.emplace_back("threads", std::to_string(threads));
@@ -33,8 +46,8 @@ Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int th
   machine->runtime.memory.allocator = std::make_shared<hal::Allocator>(
       *machine->runtime.memory.device, hal::AllocatorOptions{.limit = memory_limit});
   std::vector<hal::HostFunction> functions;
-  for (const kernels::Table* table : tables()) {
-    if (auto own = stored_calibration(kernels::cpu::name_of(kernels::cpu::best_isa())))
+  for (const kernels::Table* table : tables(isa)) {
+    if (auto own = stored_calibration(kernels::cpu::name_of(isa)))
       table = machine->calibrated
                   .emplace_back(std::make_unique<const kernels::Table>(table->with(own->rates)))
                   .get();

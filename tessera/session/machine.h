@@ -24,8 +24,9 @@ struct Machine {
   kernels::Rates rates;  // of the CPU's kernels
 
   // "cpu", "cpu:0". kNotFound names the backends there are.
+  // `isa` caps the instruction set of the CPU's kernels ("avx2"); empty: the best there is.
   static Result<std::shared_ptr<Machine>> open(const std::string& device, int threads,
-                                               Bytes memory_limit);
+                                               Bytes memory_limit, std::string_view isa = "");
 };
 
 }  // namespace tessera::session

@@ -92,7 +92,8 @@ Result<std::unique_ptr<Model>> Model::make(onnx::ImportedModel imported,
     impl->inputs.push_back({graph.value(id).name, graph.type(id)});
   for (const std::string& name : options.extra_outputs) TRY(add_output(graph, name));
   if (options.device != "reference") {
-    TRY_ASSIGN(impl->machine, Machine::open(options.device, options.threads, impl->memory_limit));
+    TRY_ASSIGN(impl->machine,
+               Machine::open(options.device, options.threads, impl->memory_limit, options.isa));
     passes::simplify(graph, {.evaluate = evaluator(impl->memory_limit), .observe = {}});
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i)

@@ -13,8 +13,8 @@
 #include "tessera/base/result.h"
 #include "tessera/base/units.h"
 #include "tessera/ir/graph.h"
-#include "tessera/op/tensor.h"
 #include "tessera/kernels/rates.h"
+#include "tessera/op/tensor.h"
 #include "tessera/passes/assign.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/views.h"
@@ -29,9 +29,10 @@ namespace tessera::session {
 struct LoadOptions {
   std::map<std::string, int64_t, std::less<>> dims = {};     // sizes of symbols
   std::map<std::string, op::Dims, std::less<>> shapes = {};  // shapes of inputs
-  std::string device = "cpu";                   // "cpu"; "reference": the interpreter alone
-  int threads = 0;                              // 0: as many as the process may use
-  Bytes memory_limit{0};                        // 0: 80 % of what the machine or its cgroup has
+  std::string device = "cpu";  // "cpu"; "reference": the interpreter alone
+  int threads = 0;             // 0: as many as the process may use
+  std::string isa = "";   // caps the instruction set of CPU kernels: "generic", "avx2", "avx512"
+  Bytes memory_limit{0};  // 0: 80 % of what the machine or its cgroup has
   std::vector<std::string> extra_outputs = {};  // values of the graph to yield behind its outputs
   passes::LayoutMode layout = passes::LayoutMode::kOptimal;  // how memory layouts are chosen
   bool fuse = true;  // false: no value disappears inside a group, so that all can be observed
