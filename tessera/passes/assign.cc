@@ -22,8 +22,13 @@ class Assigner {
  public:
   Assigner(ir::Graph& graph, Sources sources, const AssignOptions& options, AssignReport& report)
       : graph_(graph), sources_(sources), options_(options), report_(report) {
-    for (const ir::Node& node : graph.nodes)
-      choices_.push_back(choices(graph, node, options.bindings, sources));
+    for (const ir::Node& node : graph.nodes) {
+      std::vector<std::string> arriving;
+      if (!node.inputs.empty() && node.inputs[0] != ir::kAbsent)
+        if (const auto p = producer(node.inputs[0]))
+          for (const Choice& c : choices_[p->node]) arriving.push_back(c.out[p->input]);
+      choices_.push_back(choices(graph, node, options.bindings, sources, arriving));
+    }
     chosen_.assign(graph.nodes.size(), 0);
     readers_.resize(graph.values.size());
     for (size_t n = 0; n < graph.nodes.size(); ++n)

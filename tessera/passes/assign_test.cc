@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tessera/ir/text.h"
+#include "tessera/passes/layouts.h"
 
 namespace tessera::passes {
 namespace {
@@ -142,6 +143,27 @@ TEST(Assign, EveryNodeGetsTheLayoutsOfSomeChoice) {
       EXPECT_TRUE(plain || cheapest(*problem, sources)) << problem->str();
     }
   }
+}
+
+op::Type f32(op::Dims dims) {
+  op::Type t;
+  t.shape = op::Shape(dims.begin(), dims.end());
+  return t;
+}
+
+// Axes are split and merged where they lie next to each other, and only there.
+TEST(Layouts, PassThroughReshapes) {
+  const std::string last = "nchw: n h w c";
+  EXPECT_EQ(reshaped(f32({2, 12, 5, 7}), last, f32({2, 3, 4, 5, 7})), "abcde: a d e b c");
+  EXPECT_EQ(reshaped(f32({2, 3, 4, 5, 7}), "abcde: a d e b c", f32({2, 12, 5, 7})), last);
+  EXPECT_EQ(reshaped(f32({2, 12, 5, 7}), last, f32({2, 12, 35})), "ncw: n w c");
+  EXPECT_EQ(reshaped(f32({2, 12, 5, 7}), last, f32({24, 5, 7})), std::nullopt);
+  EXPECT_EQ(reshaped(f32({2, 12, 5, 7}), last, f32({2, 420})), std::nullopt);
+  EXPECT_EQ(reshaped(f32({2, 12, 5, 7}), "", f32({2, 420})), "");
+  EXPECT_EQ(reshaped(f32({1, 12, 1, 1}), last, f32({1, 12})), "");
+  EXPECT_EQ(reshaped(f32({2, 12, 1, 7}), last, f32({2, 12, 7})), "ncw: n w c");
+  const op::Type to = f32({2, 12, 1, 7, 1});
+  EXPECT_EQ(canonical(to, *reshaped(f32({2, 12, 7}), "ncw: n w c", to)), "ncdhw: n d h w c");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/layout/layout.h"
 #include "tessera/op/elementwise.h"
 #include "tessera/op/layouts.h"
 #include "tessera/passes/layouts.h"
@@ -39,12 +40,65 @@ struct Preference {
   bool first_in, other_in, out;  // channels-last
 };
 
+constexpr size_t kMostChoices = 8;
+
+// Reshapes and transposes of input 0 in layouts that it may come in.
+void pass_on(const ir::Graph& graph, const ir::Node& node, Result<op::Problem>& problem,
+             Sources sources, std::span<const std::string> arriving, std::vector<Choice>& list) {
+  const bool transposes = node.op->name == "transpose";
+  if ((!is_view(*node.op) && !transposes) || node.inputs[0] == ir::kAbsent ||
+      node.outputs[0] == ir::kAbsent || !problem)
+    return;
+  const op::Type &x = graph.type(node.inputs[0]), &y = graph.type(node.outputs[0]);
+  auto add = [&](const std::string& in, const std::string& out) {
+    Choice c;
+    c.in.assign(node.inputs.size(), "");
+    c.in[0] = in;
+    c.out = {out};
+    const bool there = std::any_of(list.begin(), list.end(),
+                                   [&](auto& o) { return o.in == c.in && o.out == c.out; });
+    if (there || list.size() >= kMostChoices) return;
+    if (!same_bytes(graph, node, in, out)) {
+      problem->in[0].layout = in;
+      problem->out[0].layout = out;
+      const auto claim = cheapest(*problem, sources);
+      if (!claim) return;
+      c.kernel = claim->kernel;
+      c.cost = claim->cost;
+    }
+    list.push_back(std::move(c));
+  };
+  std::vector<std::string> layouts(arriving.begin(), arriving.end());
+  if (const std::string last(op::channels_last(x.rank())); !last.empty())
+    layouts.push_back(canonical(x, last));
+  for (const std::string& layout : layouts) {
+    if (layout.empty()) continue;
+    if (is_view(*node.op)) {
+      if (auto out = reshaped(x, layout, y)) add(layout, canonical(y, *out));
+      continue;
+    }
+    // The same order of axes again, under their new names: what moves is what trades places.
+    add(layout, canonical(y, layout));
+    if (auto order = physical_order(x, layout); order && x.rank() == y.rank()) {
+      const op::Ints perm = node.attrs.ints("perm");
+      std::vector<int> all;
+      auto parsed = layout::Layout::parse(layout);
+      for (const layout::Expr& e : parsed->axes())
+        for (size_t k = 0; k < perm.size(); ++k)
+          if (perm[k] == e.axis) all.push_back(static_cast<int>(k));
+      if (all.size() == perm.size()) add(layout, canonical(y, layout_of(all)));
+    }
+  }
+}
+
 }  // namespace
 
 std::string canonical(const op::Type& type, std::string_view layout) {
   if (layout.empty()) return {};
-  return physical_order(type, layout) == physical_order(type, "") ? std::string()
-                                                                  : std::string(layout);
+  const auto order = physical_order(type, layout);
+  if (order == physical_order(type, "")) return {};
+  const std::string_view last = op::channels_last(type.rank());
+  return std::string(!last.empty() && order == physical_order(type, last) ? last : layout);
 }
 
 std::unique_ptr<op::Claim> cheapest(const op::Problem& problem, Sources sources, std::string* why) {
@@ -86,8 +140,10 @@ bool same_bytes(const ir::Graph& graph, const ir::Node& node, std::string_view i
     auto ascends = [](const std::vector<int>& order) {
       return std::is_sorted(order.begin(), order.end());
     };
-    return (in_layout.empty() && out_layout.empty()) ||
-           (from && to && ascends(*from) && ascends(*to));
+    if ((in_layout.empty() && out_layout.empty()) || (from && to && ascends(*from) && ascends(*to)))
+      return true;
+    const auto kept = reshaped(x, in_layout, y);
+    return kept && canonical(y, *kept) == canonical(y, out_layout);
   }
   if (!from || !to) return false;
   if (transposes) {
@@ -98,7 +154,8 @@ bool same_bytes(const ir::Graph& graph, const ir::Node& node, std::string_view i
 }
 
 std::vector<Choice> choices(const ir::Graph& graph, const ir::Node& node,
-                            const op::Bindings& bindings, Sources sources) {
+                            const op::Bindings& bindings, Sources sources,
+                            std::span<const std::string> arriving) {
   std::vector<Choice> list;
   auto problem = problem_of(graph, node, bindings);
   const int rank = layout_rank(graph, node);
@@ -154,6 +211,7 @@ std::vector<Choice> choices(const ir::Graph& graph, const ir::Node& node,
     }
     if (rank < 3 || rank > 5 || !problem) break;
   }
+  pass_on(graph, node, problem, sources, arriving, list);
   return list;
 }
 

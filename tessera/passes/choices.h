@@ -25,8 +25,11 @@ std::string canonical(const op::Type& type, std::string_view layout);
 // The cheapest kernel for each assignment of layouts that some kernel takes; all row-major comes
 // first and is always there. Reshapes, transposes and the like are free where the bytes stay.
 // Symbols without a binding count as 1.
+// `arriving` holds layouts in which input 0 may come, beside these two: reshapes and transposes
+// pass them on.
 std::vector<Choice> choices(const ir::Graph& graph, const ir::Node& node,
-                            const op::Bindings& bindings, Sources sources);
+                            const op::Bindings& bindings, Sources sources,
+                            std::span<const std::string> arriving = {});
 
 // The cheapest supported claim, or null with the refusals in `why`.
 std::unique_ptr<op::Claim> cheapest(const op::Problem& problem, Sources sources,

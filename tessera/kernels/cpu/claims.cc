@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tessera/op/layouts.h"
+#include "tessera/layout/layout.h"
 
 namespace tessera::kernels::cpu {
 bool Reason::input_is(const Problem& p, size_t i, DType dtype) {
@@ -59,14 +59,16 @@ std::optional<Dims> logical_strides(const Operand& o) {
   if (!o.strides.empty())
     return o.strides.size() == o.dims.size() ? std::optional(o.strides) : std::nullopt;
   if (o.layout.empty()) return op::strides_of(o.dims);
-  if (o.layout != op::channels_last(o.rank())) return std::nullopt;
+  const auto layout = layout::Layout::parse(o.layout);
+  if (!layout || layout->rank() != o.rank() || layout->physical_rank() != o.rank())
+    return std::nullopt;
   Dims strides(o.dims.size());
-  strides[1] = 1;
-  int64_t packed = o.dims[1];
-  for (size_t a = o.dims.size(); a-- > 0;) {
-    if (a == 1) continue;
-    strides[a] = packed;
-    packed *= o.dims[a];
+  int64_t packed = 1;
+  for (size_t k = o.dims.size(); k-- > 0;) {
+    const layout::Expr& axis = layout->axes()[k];
+    if (axis.kind != layout::ExprKind::kLetter) return std::nullopt;
+    strides[static_cast<size_t>(axis.axis)] = packed;
+    packed *= o.dims[static_cast<size_t>(axis.axis)];
   }
   return strides;
 }

@@ -66,8 +66,8 @@ struct Space {
   int64_t strides[kOperands][kMaxRank] = {};
 };
 
-// Elements between neighbours along each of the operand's (logical) axes; nothing for layouts other
-// than row-major and channels-last.
+// Elements between neighbours along each of the operand's (logical) axes; nothing for layouts that
+// are more than an order of the axes.
 std::optional<Dims> logical_strides(const Operand& o);
 
 // Strides that read `from` as if broadcast to `to`: 0 along broadcast axes. @pre from broadcasts to
