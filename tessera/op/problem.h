@@ -69,6 +69,8 @@ struct Problem {
 enum class NumericClass : uint8_t {
   kExact,         // bits equal to the reference
   kReassociated,  // sums in another order: within the error budget
+  kTransformed,   // sums of transformed inputs: within the budget of kTransformedForm; values that
+                  // are not finite spread to neighbours
   kApproximate,   // its own function approximations: within a stated bound
 };
 

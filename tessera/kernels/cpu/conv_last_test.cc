@@ -154,6 +154,21 @@ TEST(ConvLast, FewChannels) {
   }
 }
 
+TEST(ConvLast, Winograd) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 120; ++i) {
+    Geometry g = random_geometry(random, 2, 24);
+    g.c = pick<int64_t>(random, {16, 17, 24, 116});
+    g.m = pick<int64_t>(random, {16, 17, 64, 116});
+    g.kernel = {3, 3};
+    g.strides = g.dilations = {1, 1};
+    for (int64_t& size : g.in) size = std::max<int64_t>(size, 3);
+    Case c = conv_case(g, random);
+    if (random() % 2) add_steps(c, random);
+    EXPECT_EQ(check(c, random, {.products = products(c)}), 2);
+  }
+}
+
 TEST(ConvLast, ManyTapsAndChannels) {
   std::mt19937_64 random(3);
   Geometry g{.c = 520, .m = 40, .in = {9, 8}, .kernel = {3, 3}};

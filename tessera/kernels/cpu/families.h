@@ -10,6 +10,7 @@ namespace tessera::kernels::cpu {
 std::span<const Row> conv_rows();
 std::span<const Row> conv_first_rows();
 std::span<const Row> conv_last_rows();
+std::span<const Row> conv_winograd_rows();
 std::span<const Row> conv_last_depthwise_rows();
 std::span<const Row> conv_transpose_rows();
 std::span<const Row> dot_rows();

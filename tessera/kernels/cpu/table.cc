@@ -31,6 +31,7 @@ std::vector<Family> families(Isa isa) {
       {conv_rows(), {}},
       {conv_first_rows(), {}},
       {conv_last_rows(), {}},
+      {conv_winograd_rows(), {}},
       {conv_last_depthwise_rows(), {}},
       {conv_transpose_rows(), {}},
       {dot_rows(), {}},

@@ -13,6 +13,7 @@
   X(conv_transpose)            \
   X(depthwise)                 \
   X(depthwise_last)            \
+  X(winograd)                  \
   X(resize)                    \
   X(rnn)                       \
   X(chain)                     \
