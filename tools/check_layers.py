@@ -5,7 +5,7 @@
 
 A file belongs to the module with the longest matching folder name. It may include its own module, the modules that its
 row names, the standard library, the system's headers and the row's external libraries; tests may also include gtest,
-benchmarks Google Benchmark and oneDNN, their rival. Prints one line per offence and exits with 1 if there is any.
+benchmarks Google Benchmark and the rivals, oneDNN or by dlopen. Prints one line per offence and exits with 1 if there is any.
 """
 import re
 import sys
@@ -41,7 +41,7 @@ EXTERNAL = {
 # The C headers for strangers in include/tessera, and the module whose face each is.
 PUBLIC = {"tessera/tessera_error.h": "base", "tessera/tessera_plugin.h": "hal", "tessera/tessera.h": "capi"}
 
-BY_SUFFIX = {"_test.cc": {"gtest"}, "_bench.cc": {"benchmark", "dnnl"}}
+BY_SUFFIX = {"_test.cc": {"gtest"}, "_bench.cc": {"benchmark", "dl", "dnnl"}}
 
 STANDARD = set("""
 algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits

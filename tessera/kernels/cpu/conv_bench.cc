@@ -6,13 +6,9 @@
 //   OMP_NUM_THREADS=1 build/conv_bench --benchmark_filter=resnet50
 #include <benchmark/benchmark.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <random>
 
-#include "tessera/kernels/cpu/table.h"
+#include "tessera/kernels/cpu/bench.h"
 #include "tessera/op/layouts.h"
 
 namespace tessera::kernels::cpu {
@@ -163,82 +159,6 @@ constexpr Layer kLayers[] = {
     {"convnext_tiny", 9, 384, 14, 384, 7, 1, 384},
 };
 
-using Clock = std::chrono::steady_clock;
-
-template <class F>
-double seconds(F&& f) {
-  const auto start = Clock::now();
-  f();
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-struct Free {
-  void operator()(void* p) const { std::free(p); }
-};
-using Buffer = std::unique_ptr<std::byte, Free>;
-
-Buffer buffer(int64_t bytes) {
-  const auto size = static_cast<size_t>(bytes + 63) / 64 * 64 + 64;
-  Buffer b(static_cast<std::byte*>(std::aligned_alloc(64, size)));
-  auto* floats = reinterpret_cast<float*>(b.get());
-  for (size_t i = 0; i < size / sizeof(float); ++i) floats[i] = 0.01f * static_cast<float>(i % 17);
-  return b;
-}
-
-// A claim with its memory, ready to run.
-class Kernel {
- public:
-  Kernel(const op::Problem& problem, const op::Claim& claim)
-      : workspace_(buffer(claim.workspace.value)) {
-    for (const op::Operand& o : problem.in) in_.push_back(buffer(o.count() * 4));
-    for (const op::Operand& o : problem.out) out_.push_back(buffer(o.count() * 4));
-    for (size_t i = 0; i < claim.packed.size(); ++i) {
-      packed_.push_back(buffer(claim.packed[i].size.value));
-      const auto input = static_cast<size_t>(claim.packed[i].input);
-      (void)table().pack(problem, claim, static_cast<int>(i), in_[input].get(), packed_[i].get());
-    }
-    launches_ = *table().prepare(problem, claim);
-    for (const op::LaunchSpec& spec : launches_) {
-      for (const Entry& e : table().entries())
-        if (e.name == spec.entry) entries_.push_back(e.function);
-      std::vector<tessera_range> ranges;
-      for (const op::Argument& a : spec.arguments) {
-        std::byte* at = a.kind == op::Argument::kInput    ? in_[static_cast<size_t>(a.index)].get()
-                        : a.kind == op::Argument::kOutput ? out_[static_cast<size_t>(a.index)].get()
-                        : a.kind == op::Argument::kPacked
-                            ? packed_[static_cast<size_t>(a.index)].get()
-                            : workspace_.get();
-        ranges.push_back({at + a.offset, UINT64_MAX});
-      }
-      ranges_.push_back(std::move(ranges));
-      Buffer block = buffer(std::ssize(spec.constants));
-      std::memcpy(block.get(), spec.constants.data(), spec.constants.size());
-      constants_.push_back(std::move(block));
-    }
-  }
-
-  void run() {
-    for (size_t i = 0; i < launches_.size(); ++i) {
-      const tessera_launch launch{sizeof(tessera_launch),
-                                  launches_[i].grid,
-                                  static_cast<uint32_t>(ranges_[i].size()),
-                                  static_cast<uint32_t>(launches_[i].constants.size()),
-                                  ranges_[i].data(),
-                                  constants_[i].get(),
-                                  nullptr,
-                                  nullptr};
-      entries_[i](&launch, 0, launches_[i].grid);
-    }
-  }
-
- private:
-  Buffer workspace_;
-  std::vector<Buffer> in_, out_, packed_, constants_;
-  std::vector<op::LaunchSpec> launches_;
-  std::vector<tessera_entry> entries_;
-  std::vector<std::vector<tessera_range>> ranges_;
-};
-
 op::Operand operand(op::Dims dims, bool last) {
   op::Operand o;
   o.dims = std::move(dims);
@@ -296,7 +216,7 @@ class Peer {
                                                   {DNNL_ARG_BIAS, primitive.bias_desc()},
                                                   {DNNL_ARG_DST, primitive.dst_desc()}};
     for (const auto& [arg, desc] : descs) {
-      buffers_.push_back(buffer(static_cast<int64_t>(desc.get_size())));
+      buffers_.push_back(bench::buffer(static_cast<int64_t>(desc.get_size())));
       arguments_.emplace(arg, memory(desc, engine_, buffers_.back().get()));
     }
   }
@@ -309,60 +229,29 @@ class Peer {
   dnnl::engine engine_;
   dnnl::stream stream_;
   dnnl::convolution_forward convolution_;
-  std::vector<Buffer> buffers_;
+  std::vector<bench::Buffer> buffers_;
   std::unordered_map<int, dnnl::memory> arguments_;
 };
-
-// Multiplications and additions per second of vectors as wide as the processor has.
-double fma_peak() {
-  static const double peak = [] {
-    const bool wide = best_isa() == Isa::kAvx512;
-    double best = 0;
-    for (int i = 0; i < 100; ++i) {
-      constexpr int kTimes = 2000, kChains = 12;
-      const double time = seconds([&] {
-        for (int k = 0; k < kTimes; ++k)
-          if (wide)
-            __asm__ volatile(
-                ".irp r,0,1,2,3,4,5,6,7,8,9,10,11\n vfmadd231ps %%zmm12, %%zmm12, "
-                "%%zmm\\r\n.endr" ::
-                    : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
-                      "xmm9", "xmm10", "xmm11");
-          else
-            __asm__ volatile(
-                ".irp r,0,1,2,3,4,5,6,7,8,9,10,11\n vfmadd231ps %%ymm12, %%ymm12, "
-                "%%ymm\\r\n.endr" ::
-                    : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
-                      "xmm9", "xmm10", "xmm11");
-      });
-      best = std::max(best, kTimes * kChains * (wide ? 32 : 16) / time);
-    }
-    return best;
-  }();
-  return peak;
-}
 
 void conv(benchmark::State& state, const Layer& layer) {
   const op::Problem problem = problem_of(layer);
   std::vector<op::Claim> claims = table().probe(problem);
   std::erase_if(claims, [](const op::Claim& c) { return !c.supported(); });
   if (claims.empty()) return state.SkipWithError("no claim");
-  std::vector<Kernel> kernels;
+  std::vector<bench::Kernel> kernels;
   for (const op::Claim& c : claims) kernels.emplace_back(problem, c);
   Peer peer(layer);
   constexpr double kNever = 1e9;
   std::vector<double> best(claims.size(), kNever);
   double other = kNever;
-  // The second of two runs counts: the first finds its operands wherever its rivals left them.
   const auto time = [](auto& kernel, double& fastest) {
-    kernel.run();
-    fastest = std::min(fastest, seconds([&] { kernel.run(); }));
+    bench::time([&] { kernel.run(); }, fastest);
   };
   time(peer, other);
   for (size_t i = 0; i < kernels.size(); ++i) time(kernels[i], best[i]);
   constexpr double kHopeless = 3;
   for (auto _ : state) {
-    state.SetIterationTime(seconds([&] {
+    state.SetIterationTime(bench::seconds([&] {
       time(peer, other);
       for (size_t i = 0; i < kernels.size(); ++i)
         if (best[i] < kHopeless * other) time(kernels[i], best[i]);
@@ -376,7 +265,7 @@ void conv(benchmark::State& state, const Layer& layer) {
   state.SetLabel(label);
   state.counters["us"] = own * 1e6;
   state.counters["ratio"] = own / other;
-  state.counters["peak"] = layer.flops() / own / fma_peak();
+  state.counters["peak"] = layer.flops() / own / bench::fma_peak();
   state.counters["saved_us"] = (other - own) * 1e6 * layer.count;
 }
 

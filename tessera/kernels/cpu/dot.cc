@@ -153,14 +153,12 @@ Reason check(const Problem& p, GemmArgs& g) {
   return why;
 }
 
-LaunchSpec launch_of(const Problem& p, std::string_view entry, bool packed, uint32_t grid,
+LaunchSpec launch_of(const Problem& p, std::string_view entry, Argument b, uint32_t grid,
                      GemmArgs& g) {
   LaunchSpec launch;
   launch.entry = entry;
   launch.grid = grid;
-  launch.arguments = {{Argument::kInput, 0, 0},
-                      {packed ? Argument::kPacked : Argument::kInput, packed ? 0 : 1, 0},
-                      {Argument::kOutput, 0, 0}};
+  launch.arguments = {{Argument::kInput, 0, 0}, b, {Argument::kOutput, 0, 0}};
   if (p.fused()) make_epilogue(p, {p.anchor_result().dims}, launch.arguments, g.epilogue);
   return launch;
 }
@@ -217,7 +215,7 @@ Result<std::vector<LaunchSpec>> prepare_gemv(const Problem& p, const Claim&) {
   fit_gemv(p, g, column);
   Products& s = g.products;
   const uint32_t grid = cut(s, items_for(p, s), s.M, 16, 1);
-  LaunchSpec launch = launch_of(p, "cpu.gemv", false, grid, g);
+  LaunchSpec launch = launch_of(p, "cpu.gemv", {Argument::kInput, 1, 0}, grid, g);
   if (column) {
     std::swap(launch.arguments[0], launch.arguments[1]);
     // A value per row of a column is a row of the flipped result.
@@ -232,9 +230,22 @@ Result<std::vector<LaunchSpec>> prepare_gemv(const Problem& p, const Claim&) {
 // So many rows pay for packing rows of b first.
 constexpr int64_t kDirectRows = 12;
 
-RightSide right_of(const Problem& p, const GemmArgs& g) {
-  if (packs(p, g.products)) return RightSide::kPanels;
-  return g.b_col == 1 && g.products.M <= kDirectRows ? RightSide::kRows : RightSide::kStrided;
+// Where gemm finds b. Values are packed by a launch of their own if there are so many, all in one
+// matrix, that they do not stay in the caches between a's rows.
+struct Plan {
+  RightSide right;
+  bool ahead = false;
+};
+
+Plan plan_of(const Problem& p, const GemmArgs& g) {
+  constexpr int64_t kAheadRows = 48, kAheadFloats = 1 << 17;
+  const Products& s = g.products;
+  if (packs(p, s)) return {RightSide::kPanels};
+  if (g.b_col == 1 && s.M <= kDirectRows) return {RightSide::kRows};
+  const bool one =
+      std::all_of(s.b_batch, s.b_batch + s.batch_rank, [](int64_t d) { return d == 0; });
+  if (one && s.M >= kAheadRows && s.K * s.N >= kAheadFloats) return {RightSide::kPanels, true};
+  return {RightSide::kStrided};
 }
 
 Claim probe_gemm(const Problem& p) {
@@ -245,14 +256,16 @@ Claim probe_gemm(const Problem& p) {
              "columns of the result are strided");
   if (!why.fine()) return why.refusal();
   const Products& s = g.products;
+  const Plan plan = plan_of(p, g);
   const double rows = static_cast<double>(std::max<int64_t>(s.M, 1)),
                cols = static_cast<double>(std::max<int64_t>(s.N, 1));
   // Panels have whole vectors; packing one costs as much as four rows of products.
   double efficiency = 0.9 * cols / static_cast<double>(round_up(std::max<int64_t>(s.N, 1), kPanel));
-  if (right_of(p, g) == RightSide::kStrided) efficiency *= rows / (rows + 4);
+  if (plan.ahead || plan.right == RightSide::kStrided) efficiency *= rows / (rows + 4);
   Claim c = claim(2 * work_of(p, s), bytes_of(p), efficiency, NumericClass::kReassociated);
   if (packs(p, s))
     c.packed.push_back({1, Bytes(p.in[1].count() / (s.K * s.N) * packed_size(s.K, s.N) * 4)});
+  if (plan.ahead) c.workspace = Bytes(packed_size(s.K, s.N) * 4);
   return c;
 }
 
@@ -262,13 +275,25 @@ Result<std::vector<LaunchSpec>> prepare_gemm(const Problem& p, const Claim&) {
   GemmArgs g{};
   fill(p, g);
   Products& s = g.products;
-  g.right = right_of(p, g);
-  const bool packed = g.right == RightSide::kPanels;
-  if (packed)
+  const Plan plan = plan_of(p, g);
+  g.right = plan.right;
+  if (plan.ahead) {
+    LaunchSpec pack;
+    pack.entry = "cpu.pack_b";
+    pack.grid = items(panels_of(s.N), 1);
+    pack.arguments = {{Argument::kInput, 1, 0}, {Argument::kWorkspace, 0, 0}};
+    pack.set_constants(PackArgs{s.K, s.N, g.b_row, g.b_col});
+    launches.push_back(std::move(pack));
+  }
+  if (plan.right == RightSide::kPanels)
     for (int i = 0; i < s.batch_rank; ++i)
       s.b_batch[i] = s.b_batch[i] / (s.K * s.N) * packed_size(s.K, s.N);
-  const uint32_t grid = cut(s, items_for(p, s), 48, 64, g.right == RightSide::kStrided ? 16 : 1);
-  LaunchSpec launch = launch_of(p, "cpu.gemm", packed, grid, g);
+  const Argument b{plan.ahead                         ? Argument::kWorkspace
+                   : plan.right == RightSide::kPanels ? Argument::kPacked
+                                                      : Argument::kInput,
+                   plan.ahead || plan.right == RightSide::kPanels ? 0 : 1, 0};
+  const uint32_t grid = cut(s, items_for(p, s), 48, 64, plan.right == RightSide::kStrided ? 4 : 1);
+  LaunchSpec launch = launch_of(p, "cpu.gemm", b, grid, g);
   launch.set_constants(g);
   launches.push_back(std::move(launch));
   return launches;

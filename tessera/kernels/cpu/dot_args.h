@@ -47,6 +47,12 @@ struct GemmArgs {
 };
 inline constexpr int64_t kMaxDotRows = 4;
 
+// pack_b: all of b (K, N) into panels. Ranges: b, panels. Work item = one panel.
+struct PackArgs {
+  int64_t K, N;
+  int64_t row, col;
+};
+
 enum class DotTypes : int32_t {
   kF64,
   kF16,

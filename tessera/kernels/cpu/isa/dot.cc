@@ -10,15 +10,15 @@ namespace {
 
 // Blocks: A's rows of one depth stay in the L2 cache while B's columns pass, and a tile's panels
 // while A's rows pass. What an item packs is on its stack.
-constexpr int64_t kRowBlock = 240;
-constexpr int64_t kPanelDepth = 384;
+constexpr int64_t kRowBlock = 144;
+constexpr int64_t kPanelDepth = 768;
 constexpr int64_t kPackDepth = 256, kPackCols = 128;
-constexpr int64_t kCopyRows = 24;
+constexpr int64_t kCopyRows = 24, kCopyDepth = 384;
 
-// The depth that cuts K into the fewest, equal blocks of at most `bound`.
-int64_t depth_of(int64_t K, int64_t bound) {
-  const int64_t blocks = most<int64_t>(1, (K + bound - 1) / bound);
-  return most<int64_t>(1, (K + blocks - 1) / blocks);
+// The size of the fewest, equal parts of at most `bound`.
+int64_t part_of(int64_t size, int64_t bound) {
+  const int64_t parts = most<int64_t>(1, (size + bound - 1) / bound);
+  return most<int64_t>(1, (size + parts - 1) / parts);
 }
 
 // What the blocks of an item have in common; pointers are those of the batch.
@@ -34,12 +34,13 @@ struct Work {
 // are read in place, or where their elements are no neighbours, from a copy.
 void multiply(const Work& w, int64_t m0, int64_t m1, int64_t n0, int64_t cols, int64_t k0,
               int64_t depth, const float* b, int64_t panel_stride, int64_t b_step) {
-  alignas(64) float copy[kCopyRows * kPanelDepth];
+  alignas(64) float copy[kCopyRows * kCopyDepth];
   const GemmArgs& g = w.g;
   const bool last = k0 + depth >= g.products.K;
   const bool copies = g.a_col != 1;
-  for (int64_t m = m0; m < m1; m += copies ? kCopyRows : kRowBlock) {
-    const int64_t rows = least(copies ? kCopyRows : kRowBlock, m1 - m);
+  const int64_t step = part_of(m1 - m0, copies ? kCopyRows : kRowBlock);
+  for (int64_t m = m0; m < m1; m += step) {
+    const int64_t rows = least(step, m1 - m);
     const float* a = w.a + m * g.a_row + k0 * g.a_col;
     if (copies)
       for (int64_t k = 0; k < depth; ++k)
@@ -65,7 +66,7 @@ void multiply(const Work& w, int64_t m0, int64_t m1, int64_t n0, int64_t cols, i
 void multiply_strided(const Work& w, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
   alignas(64) float panels[kPackDepth * kPackCols];
   const GemmArgs& g = w.g;
-  const int64_t K = g.products.K, step = depth_of(K, kPackDepth);
+  const int64_t K = g.products.K, step = part_of(K, kPackDepth);
   for (int64_t n = n0; n < n1; n += kPackCols) {
     const int64_t cols = least(kPackCols, n1 - n);
     for (int64_t k = 0; k == 0 || k < K; k += step) {
@@ -83,7 +84,8 @@ void gemm_item(const Work& w, const Item& item) {
   // What a single tile reads once is not worth another pass over C.
   const bool whole =
       g.a_col == 1 && (g.right == RightSide::kRows || item.m1 - item.m0 <= kMaxTileRows);
-  const int64_t step = whole ? most<int64_t>(K, 1) : depth_of(K, kPanelDepth);
+  const int64_t step =
+      whole ? most<int64_t>(K, 1) : part_of(K, g.a_col == 1 ? kPanelDepth : kCopyDepth);
   const bool rows = g.right == RightSide::kRows;
   // Columns of rows of B must be whole vectors: the last few are packed.
   const int64_t n1 = rows ? n0 + (item.n1 - n0) / kPanel * kPanel : item.n1;
@@ -175,6 +177,16 @@ void run(const tessera_launch* launch, uint32_t first, uint32_t count,
 
 void gemm(const tessera_launch* launch, uint32_t first, uint32_t count) {
   run(launch, first, count, gemm_item);
+}
+
+// Ranges: b, panels. Work item = one panel.
+void pack_b(const tessera_launch* launch, uint32_t first, uint32_t count) {
+  const auto& p = *static_cast<const PackArgs*>(launch->constants);
+  const auto* b = static_cast<const float*>(launch->ranges[0].data);
+  auto* panels = static_cast<float*>(launch->ranges[1].data);
+  for (int64_t i = first; i < int64_t{first} + count; ++i)
+    pack_block(b + i * kPanel * p.col, p.row, p.col, least(kPanel, p.N - i * kPanel), p.K,
+               panels + i * kPanel * p.K);
 }
 
 void gemv(const tessera_launch* launch, uint32_t first, uint32_t count) {

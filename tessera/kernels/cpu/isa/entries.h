@@ -6,6 +6,7 @@
 #define TESSERA_ISA_ENTRIES(X) \
   X(gemm)                      \
   X(gemv)                      \
+  X(pack_b)                    \
   X(dot_plain)                 \
   X(conv)                      \
   X(conv_first)                \
@@ -19,7 +20,6 @@
   X(chain)                     \
   X(reduce)                    \
   X(pool)                      \
-  X(pool_last)                 \
   X(softmax)                   \
   X(row_norm)                  \
   X(batch_norm)                \

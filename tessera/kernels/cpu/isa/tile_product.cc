@@ -47,13 +47,14 @@ void tile_of(const Tile& t) {
   const int last = t.cols - (V - 1) * kLanes;
   const Part part(last);
   const Place<R, V> place{part, last == kLanes};
+  // C is not near when its turn comes, unless it is asked for now.
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v * kLanes < t.cols; v += 16 / kLanes)
+      __builtin_prefetch(t.c + r * t.ldc + v * kLanes, 1);
   Vec sum[R][V];
-  if (t.accumulate) {
-    TESSERA_EACH(x = place.load_at(t.c + r * t.ldc, v))
-  } else {
-    TESSERA_EACH(x = Vec{})
-  }
+  TESSERA_EACH(x = Vec{})
   accumulate<R, V>(t, sum);
+  if (t.accumulate) TESSERA_EACH(x += place.load_at(t.c + r * t.ldc, v))
   if (const BoundEpilogue* e = t.epilogue) {
     for (int i = 0; i < e->fused; ++i) {
       const BoundStep& s = e->steps[i];

@@ -1,0 +1,269 @@
+// Matrix products of real networks beside oneDNN's and OpenBLAS's: one process, one thread, all in
+// turn, the fastest of each. Weights are packed before, by oneDNN too; OpenBLAS takes them as they
+// are, and no steps behind the product. Counters: us, of the cheapest claim; ratio: to the faster
+// rival; onednn, openblas: to each (openblas 0: not installed); peak: part of the FMA peak measured
+// here; gbs: bytes of all operands per nanosecond. The label lists all claims: ratio to the faster
+// rival.
+//
+//   OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 build/dot_bench --benchmark_filter=bert
+#include <benchmark/benchmark.h>
+#include <dlfcn.h>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "tessera/kernels/cpu/bench.h"
+
+namespace tessera::kernels::cpu {
+namespace {
+
+enum Right { kWeights, kWeightsT, kValues, kValuesT };  // T: stored (N, K)
+enum Behind { kNothing, kBias, kBiasGelu, kBiasResidual };
+
+// B products of (M, K) by (K, N).
+struct Shape {
+  const char* network;
+  int64_t B, M, K, N;
+  Right right = kWeights;
+  Behind behind = kNothing;
+
+  bool weights() const { return right == kWeights || right == kWeightsT; }
+  bool transposed() const { return right == kWeightsT || right == kValuesT; }
+  double flops() const { return 2.0 * static_cast<double>(B * M * K * N); }
+  double bytes() const { return 4.0 * static_cast<double>(B * (M * K + K * N + M * N)); }
+  std::string str() const {
+    constexpr const char* kRight[] = {"w", "wt", "v", "vt"};
+    constexpr const char* kBehind[] = {"", "_bias", "_bias_gelu", "_bias_residual"};
+    return fmt::format("dot_f32_{}m{}k{}n{}_{}{}", B > 1 ? fmt::format("b{}", B) : "", M, K, N,
+                       kRight[right], kBehind[behind]);
+  }
+};
+
+constexpr Shape kShapes[] = {
+    {"square", 1, 512, 512, 512},
+    {"square", 1, 1024, 1024, 1024},
+    {"square", 1, 2048, 2048, 2048},
+    {"square", 1, 512, 512, 512, kValues},
+    {"square", 1, 1024, 1024, 1024, kValues},
+    {"square", 1, 2048, 2048, 2048, kValues},
+    {"square", 1, 512, 512, 512, kValuesT},
+    {"square", 1, 1024, 1024, 1024, kValuesT},
+    {"square", 1, 2048, 2048, 2048, kValuesT},
+    {"bert_base", 1, 128, 768, 768, kWeights, kBias},
+    {"bert_base", 1, 128, 768, 2304, kWeights, kBias},
+    {"bert_base", 1, 128, 768, 3072, kWeights, kBiasGelu},
+    {"bert_base", 1, 128, 3072, 768, kWeights, kBiasResidual},
+    {"bert_base", 12, 128, 64, 128, kValuesT},
+    {"bert_base", 12, 128, 128, 64, kValues},
+    {"minilm", 1, 128, 384, 384, kWeights, kBias},
+    {"minilm", 1, 128, 384, 1536, kWeights, kBiasGelu},
+    {"minilm", 1, 128, 1536, 384, kWeights, kBiasResidual},
+    {"minilm", 12, 128, 32, 128, kValuesT},
+    {"minilm", 12, 128, 128, 32, kValues},
+    {"vit_b_16", 1, 197, 768, 768, kWeightsT, kBias},
+    {"vit_b_16", 1, 197, 768, 2304, kWeightsT, kBias},
+    {"vit_b_16", 1, 197, 768, 3072, kWeightsT, kBiasGelu},
+    {"vit_b_16", 1, 197, 3072, 768, kWeightsT, kBiasResidual},
+    {"vit_b_16", 12, 197, 64, 197, kValuesT},
+    {"vit_b_16", 12, 197, 197, 64, kValues},
+    {"swin_t", 1, 3136, 96, 288, kWeightsT, kBias},
+    {"swin_t", 1, 3136, 96, 384, kWeightsT, kBiasGelu},
+    {"swin_t", 1, 3136, 384, 96, kWeightsT, kBiasResidual},
+    {"swin_t", 1, 784, 192, 576, kWeightsT, kBias},
+    {"swin_t", 1, 196, 384, 1536, kWeightsT, kBiasGelu},
+    {"swin_t", 1, 49, 768, 3072, kWeightsT, kBiasGelu},
+    {"swin_t", 192, 49, 32, 49, kValuesT},
+    {"swin_t", 192, 49, 49, 32, kValues},
+    {"convnext_tiny", 1, 3136, 96, 384, kWeights, kBiasGelu},
+    {"convnext_tiny", 1, 196, 1536, 384, kWeights, kBias},
+    {"gpt2", 1, 64, 768, 50257},
+    {"gpt2", 1, 8, 768, 50257},
+    {"gpt2", 1, 1, 768, 50257},
+    {"gpt2", 1, 1, 768, 2304, kWeights, kBias},
+    {"gpt2", 1, 1, 3072, 768, kWeights, kBiasResidual},
+    {"gpt2", 12, 1, 64, 512, kValuesT},
+    {"gpt2", 12, 1, 512, 64, kValues},
+    {"gpt2", 12, 512, 64, 512, kValuesT},
+    {"gpt2", 12, 512, 512, 64, kValues},
+    {"llama_150m", 1, 64, 768, 2048},
+    {"llama_150m", 1, 1, 768, 2048},
+    {"alexnet", 1, 1, 9216, 4096, kWeightsT, kBias},
+    {"vgg19", 1, 1, 25088, 4096, kWeightsT, kBias},
+    {"resnet50", 1, 1, 2048, 1000, kWeightsT, kBias},
+    {"odd", 1, 2, 1000, 1000},
+    {"odd", 1, 4, 999, 1001},
+    {"odd", 1, 17, 333, 555, kWeights, kBias},
+    {"odd", 1, 31, 500, 77},
+    {"odd", 1, 100, 100, 100},
+    {"odd", 1, 100, 100, 100, kValues},
+    {"odd", 1, 256, 256, 10},
+    {"odd", 1, 4096, 256, 1},
+    {"odd", 1, 4, 800, 800, kValues},
+    {"odd", 1, 16, 800, 800, kValues},
+    {"odd", 1, 4, 800, 800, kValuesT},
+    {"odd", 1, 16, 800, 800, kValuesT},
+};
+
+op::Operand operand(op::Dims dims, bool constant = false) {
+  op::Operand o;
+  o.dims = std::move(dims);
+  o.constant = constant;
+  return o;
+}
+
+op::Problem problem_of(const Shape& s) {
+  auto dims = [&](int64_t rows, int64_t cols) {
+    return s.B > 1 ? op::Dims{s.B, rows, cols} : op::Dims{rows, cols};
+  };
+  op::Problem p;
+  p.op = op::find("dot");
+  if (s.transposed()) p.attrs.set("transpose_b", int64_t{1});
+  p.in = {operand(dims(s.M, s.K)),
+          operand(s.transposed() ? dims(s.N, s.K) : dims(s.K, s.N), s.weights())};
+  p.out = {operand(dims(s.M, s.N))};
+  if (s.behind == kNothing) return p;
+  p.arity = 2;
+  p.result = p.out[0];
+  p.in.push_back(operand({s.N}, true));
+  if (s.behind == kBiasResidual) p.in.push_back(p.result);
+  const int first = static_cast<int>(p.in.size());
+  p.steps.push_back({op::find("add"), {}, {first, 2}, p.result});
+  if (s.behind == kBiasGelu) p.steps.push_back({op::find("gelu"), {}, {first + 1}, p.result});
+  if (s.behind == kBiasResidual) p.steps.push_back({op::find("add"), {}, {first + 1, 3}, p.result});
+  p.results = {first + static_cast<int>(p.steps.size())};
+  return p;
+}
+
+// The same in oneDNN: weights in the layout that it likes best.
+class OneDnn {
+ public:
+  explicit OneDnn(const Shape& s) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+    using namespace dnnl;
+    const auto f32 = memory::data_type::f32;
+    auto desc = [&](int64_t rows, int64_t cols, bool transposed) {
+      const int64_t row = transposed ? 1 : cols, col = transposed ? rows : 1;
+      return s.B > 1 ? memory::desc({s.B, rows, cols}, f32, {rows * cols, row, col})
+                     : memory::desc({rows, cols}, f32, {row, col});
+    };
+    const memory::desc a = desc(s.M, s.K, false), y = desc(s.M, s.N, false),
+                       b = s.weights() ? memory::desc({s.K, s.N}, f32, memory::format_tag::any)
+                                       : desc(s.K, s.N, s.transposed()),
+                       bias({1, s.N}, f32, memory::format_tag::ab);
+    post_ops ops;
+    if (s.behind == kBiasGelu) ops.append_eltwise(1.0f, algorithm::eltwise_gelu_erf, 0.0f, 0.0f);
+    if (s.behind == kBiasResidual) ops.append_binary(algorithm::binary_add, y);
+    primitive_attr attr;
+    attr.set_post_ops(ops);
+    const matmul::primitive_desc primitive(
+        s.behind == kNothing ? matmul::desc(a, b, y) : matmul::desc(a, b, bias, y), attr, engine_);
+    matmul_ = matmul(primitive);
+    add(DNNL_ARG_SRC, primitive.src_desc());
+    add(DNNL_ARG_WEIGHTS, primitive.weights_desc());
+    add(DNNL_ARG_DST, primitive.dst_desc());
+    if (s.behind != kNothing) add(DNNL_ARG_BIAS, bias);
+    if (s.behind == kBiasResidual) add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, y);
+  }
+  void run() {
+    matmul_.execute(stream_, arguments_);
+    stream_.wait();
+  }
+
+ private:
+  void add(int argument, const dnnl::memory::desc& desc) {
+    buffers_.push_back(bench::buffer(static_cast<int64_t>(desc.get_size())));
+    arguments_.emplace(argument, dnnl::memory(desc, engine_, buffers_.back().get()));
+  }
+
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  dnnl::matmul matmul_;
+  std::vector<bench::Buffer> buffers_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+};
+
+class OpenBlas {
+ public:
+  explicit OpenBlas(const Shape& s)
+      : s_(s),
+        a_(bench::buffer(s.B * s.M * s.K * 4)),
+        b_(bench::buffer(s.B * s.K * s.N * 4)),
+        y_(bench::buffer(s.B * s.M * s.N * 4)) {}
+  static bool there() { return sgemm() != nullptr; }
+  void run() {
+    constexpr int kRowMajor = 101, kNo = 111, kTranspose = 112;
+    const int M = static_cast<int>(s_.M), N = static_cast<int>(s_.N), K = static_cast<int>(s_.K);
+    auto at = [](const bench::Buffer& b, int64_t i) {
+      return reinterpret_cast<float*>(b.get()) + i;
+    };
+    for (int64_t i = 0; i < s_.B; ++i)
+      sgemm()(kRowMajor, kNo, s_.transposed() ? kTranspose : kNo, M, N, K, 1.0f,
+              at(a_, i * s_.M * s_.K), K, at(b_, i * s_.K * s_.N), s_.transposed() ? K : N, 0.0f,
+              at(y_, i * s_.M * s_.N), N);
+  }
+
+ private:
+  using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int,
+                         float, float*, int);
+  static Sgemm sgemm() {
+    static const Sgemm function = [] {
+      void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+      return library ? reinterpret_cast<Sgemm>(dlsym(library, "cblas_sgemm")) : nullptr;
+    }();
+    return function;
+  }
+
+  Shape s_;
+  bench::Buffer a_, b_, y_;
+};
+
+void dot(benchmark::State& state, const Shape& shape) {
+  const op::Problem problem = problem_of(shape);
+  std::vector<op::Claim> claims = table().probe(problem);
+  std::erase_if(claims, [](const op::Claim& c) { return !c.supported(); });
+  if (claims.empty()) return state.SkipWithError("no claim");
+  std::vector<bench::Kernel> kernels;
+  for (const op::Claim& c : claims) kernels.emplace_back(problem, c);
+  OneDnn onednn(shape);
+  OpenBlas openblas(shape);
+  constexpr double kNever = 1e9;
+  std::vector<double> best(claims.size(), kNever);
+  double one = kNever, blas = kNever;
+  for (auto _ : state)
+    state.SetIterationTime(bench::seconds([&] {
+      bench::time([&] { onednn.run(); }, one);
+      if (OpenBlas::there()) bench::time([&] { openblas.run(); }, blas);
+      for (size_t i = 0; i < kernels.size(); ++i) bench::time([&] { kernels[i].run(); }, best[i]);
+    }));
+  const double other = std::min(one, blas);
+  std::string label;
+  for (size_t i = 0; i < claims.size(); ++i)
+    label += fmt::format("{} {:.2f} ({:.0f}) ", claims[i].kernel, best[i] / other,
+                         static_cast<double>(claims[i].cost.value) * 1e-6);
+  const double own = best[static_cast<size_t>(cheapest(claims) - claims.data())];
+  state.SetLabel(label);
+  state.counters["us"] = own * 1e6;
+  state.counters["ratio"] = own / other;
+  state.counters["onednn"] = own / one;
+  state.counters["openblas"] = own / blas;
+  state.counters["peak"] = shape.flops() / own / bench::fma_peak();
+  state.counters["gbs"] = shape.bytes() / own * 1e-9;
+}
+
+}  // namespace
+
+void register_shapes() {
+  for (const Shape& shape : kShapes)
+    benchmark::RegisterBenchmark(fmt::format("{}/{}", shape.network, shape.str()).c_str(),
+                                 [&shape](benchmark::State& state) { dot(state, shape); })
+        ->UseManualTime()
+        ->MinTime(0.2)
+        ->Unit(benchmark::kMicrosecond);
+}
+
+}  // namespace tessera::kernels::cpu
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  tessera::kernels::cpu::register_shapes();
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
