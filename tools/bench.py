@@ -117,6 +117,9 @@ def main():
     output = args.output
     if not output and not args.quick and not args.models:
         output = os.path.join(harness.ROOT, "docs", "benchmarks.md")
+    if "TESSERA_CALIBRATION" not in os.environ:
+        os.environ["TESSERA_CALIBRATION"] = os.path.join(harness.ROOT, "build", "calibration.json")
+        subprocess.run([harness.TESSERA, "calibrate", "--output", os.environ["TESSERA_CALIBRATION"]], check=True, stdout=subprocess.DEVNULL)
     load = os.getloadavg()[0]
     tables, failed = [], []
     for t in threads:
