@@ -7,10 +7,6 @@
 namespace tessera::plan {
 namespace {
 
-constexpr int64_t kAlignment = 64;
-
-int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 void count_in(const Region& region, Plan::Count& count) {
   for (const Instruction& i : region.body) {
     if (i.kind == Instruction::Kind::kLaunch) ++count.launches;
@@ -256,52 +252,6 @@ Result<op::Problem> problem_of(const Plan& plan, const Region& region,
     problem.steps.push_back({step.op, step.attrs, step.in, std::move(o)});
   }
   return problem;
-}
-
-Result<Layout> lay_out(const Region& region, const op::Bindings& bindings) {
-  struct Block {
-    int slot, first, last;
-    int64_t size, offset;
-  };
-  Layout layout;
-  layout.offsets.assign(region.slots.size(), -1);
-  std::vector<Block> blocks;
-  std::vector<int64_t> delta(region.body.size() + 2, 0);
-  for (size_t s = 0; s < region.slots.size(); ++s) {
-    const Slot& slot = region.slots[s];
-    if (slot.storage != Storage::kSlab) continue;
-    TRY_ASSIGN(op::Dims dims, dims_of(slot, bindings));
-    TRY_ASSIGN(int64_t count, op::element_count(dims));
-    const int64_t bytes = packed_bytes(slot.type.dtype, count);
-    if (bytes < 0 || bytes > INT64_MAX / 4)
-      return error(Code::kOutOfRange, "'{}' of {} is beyond any memory", slot.name,
-                   op::to_string(dims));
-    blocks.push_back({static_cast<int>(s), slot.first, slot.last, align(bytes), 0});
-    delta[static_cast<size_t>(slot.first)] += bytes;
-    delta[static_cast<size_t>(slot.last) + 1] -= bytes;
-  }
-  int64_t live = 0;
-  for (size_t n = 0; n < region.body.size(); ++n) layout.live.push_back(live += delta[n]);
-  std::stable_sort(blocks.begin(), blocks.end(), [](auto& a, auto& b) { return a.size > b.size; });
-  std::vector<Block*> placed;  // by offset
-  for (Block& block : blocks) {
-    int64_t offset = 0, best = -1, best_gap = INT64_MAX;
-    for (const Block* other : placed) {
-      if (other->last < block.first || other->first > block.last) continue;
-      if (other->offset - offset >= block.size && other->offset - offset < best_gap) {
-        best_gap = other->offset - offset;
-        best = offset;
-      }
-      offset = std::max(offset, other->offset + other->size);
-    }
-    block.offset = best >= 0 ? best : offset;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), &block,
-                                   [](auto* a, auto* b) { return a->offset < b->offset; }),
-                  &block);
-    layout.offsets[static_cast<size_t>(block.slot)] = block.offset;
-    layout.size = std::max(layout.size, Bytes(block.offset + block.size));
-  }
-  return layout;
 }
 
 }  // namespace tessera::plan

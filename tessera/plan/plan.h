@@ -137,7 +137,7 @@ void set_lifetimes(Region& region);
 // The sizes of a slot.
 Result<op::Dims> dims_of(const Slot& slot, const op::Bindings& bindings);
 
-// Offsets of slab slots so that no two that live at the same time overlap: greedy, largest first.
+// Offsets of slab slots so that no two that live at the same time overlap.
 struct Layout {
   std::vector<int64_t> offsets;  // per slot; -1 where not in the slab
   Bytes size;                    // of the slab
