@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace tessera {
 namespace {
@@ -76,6 +78,17 @@ std::string follow_links(const std::string& path) {
   return at.string();
 }
 
+// The mappings of this process: madvise() must know memory of files from any other, whose content
+// it would drop.
+struct Mappings {
+  std::mutex mutex;
+  std::vector<std::span<const std::byte>> all;
+};
+Mappings& mappings() {
+  static Mappings instance;
+  return instance;
+}
+
 std::string name_of_descriptor(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
 }  // namespace
@@ -88,7 +101,24 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  const std::lock_guard lock(mappings().mutex);
+  std::erase_if(mappings().all, [&](auto mapped) { return mapped.data() == bytes_.data(); });
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::release(std::span<const std::byte> range) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(range.data());
+  const uintptr_t begin = (address + page - 1) / page * page;
+  const uintptr_t end = (address + range.size()) / page * page;
+  if (begin >= end) return;
+  const std::lock_guard lock(mappings().mutex);
+  for (const std::span<const std::byte> mapped : mappings().all) {
+    const auto first = reinterpret_cast<uintptr_t>(mapped.data());
+    if (address >= first && address + range.size() <= first + mapped.size())
+      ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  }
 }
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
@@ -103,6 +133,8 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   const auto size = static_cast<size_t>(status.st_size);
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (data == MAP_FAILED) return system_failure("map", path);
+  const std::lock_guard lock(mappings().mutex);
+  mappings().all.emplace_back(static_cast<const std::byte*>(data), size);
   return MappedFile(std::span(static_cast<const std::byte*>(data), size));
 }
 

@@ -26,6 +26,10 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
+  // Lets go of the memory behind whole pages of `range`, if a MappedFile holds it; nothing happens
+  // if not. The bytes stay what they are: reading them again takes them from the file.
+  static void release(std::span<const std::byte> range);
+
  private:
   explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
   std::span<const std::byte> bytes_;

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -51,6 +52,31 @@ TEST_F(File, WrittenBytesAreReadAndMapped) {
   ASSERT_EQ(moved.bytes().size(), text.size());
   EXPECT_EQ(std::memcmp(moved.bytes().data(), text.data(), text.size()), 0);
   EXPECT_TRUE(mapped->bytes().empty());
+}
+
+TEST_F(File, ReleasedPagesKeepTheirContent) {
+  const std::string text(1 << 20, 'x');
+  ASSERT_TRUE(write_file(at("a"), text));
+  const MappedFile mapped = *MappedFile::open(at("a"));
+  const auto bytes = mapped.bytes();
+  const auto resident = [&] {
+    std::ifstream file("/proc/self/smaps");
+    const std::string head = fmt::format("{:x}-", reinterpret_cast<uintptr_t>(bytes.data()));
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with(head))
+        while (std::getline(file, line))
+          if (line.starts_with("Rss:")) return std::stol(line.substr(4));
+    return -1L;
+  };
+  EXPECT_EQ(std::memcmp(bytes.data(), text.data(), text.size()), 0);
+  EXPECT_EQ(resident(), 1024);  // KiB
+  MappedFile::release(bytes.subspan(100, bytes.size() - 200));
+  EXPECT_EQ(resident(), 8);  // the pages at both ends are not whole
+  EXPECT_EQ(std::memcmp(bytes.data(), text.data(), text.size()), 0);
+  // Memory that is not a file's stays.
+  std::vector<std::byte> other(1 << 16, std::byte{7});
+  MappedFile::release(other);
+  EXPECT_EQ(other[40000], std::byte{7});
 }
 
 TEST_F(File, EmptyFiles) {

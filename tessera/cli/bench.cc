@@ -41,6 +41,7 @@ double quantile(const std::vector<double>& sorted, double share) {
 struct Timing {
   std::vector<double> ms;  // sorted
   double first_ms = 0;
+  Seconds bind;  // in the first inference
 };
 
 Result<Timing> measure(session::Model& model, const Inputs& inputs, const BenchArguments& a) {
@@ -50,6 +51,7 @@ Result<Timing> measure(session::Model& model, const Inputs& inputs, const BenchA
   Timing timing;
   TRY(model.run(inputs.values, options));
   timing.first_ms = since_start().value * 1e3;
+  timing.bind = model.counters().bind;
   progress.set("warming up");
   const auto warm_start = Clock::now();
   int warm = 0;
@@ -80,7 +82,7 @@ Result<Timing> measure(session::Model& model, const Inputs& inputs, const BenchA
 
 std::string report_text(const Json& r, const std::map<std::string, int64_t>& assumed) {
   Table table({"figure", ">value"});
-  for (const char* key : {"ms", "min_ms", "median_ms", "p90_ms", "load_ms", "first_ms"})
+  for (const char* key : {"ms", "min_ms", "median_ms", "p90_ms", "load_ms", "first_ms", "bind_us"})
     table.add({key, fmt::format("{:.4g}", r[key].get<double>())});
   for (const char* key : {"peak_bytes", "live_bytes", "weight_bytes", "rss_peak_bytes"})
     table.add({key, to_string(Bytes(r[key].get<int64_t>()))});
@@ -112,6 +114,7 @@ Result<int> bench(BenchArguments& a) {
               {"p90_ms", quantile(timing.ms, 0.9)},
               {"load_ms", (loaded - begun).value * 1e3},
               {"first_ms", timing.first_ms},
+              {"bind_us", timing.bind.value * 1e6},
               {"peak_bytes", memory.peak.value},
               {"live_bytes", memory.live.value},
               {"weight_bytes", memory.weights.value},

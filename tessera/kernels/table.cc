@@ -9,14 +9,22 @@ std::vector<op::Claim> Table::probe(const op::Problem& problem) const {
   std::vector<op::Claim> claims;
   for (const Family& family : families_)
     for (const Row& row : family.rows)
-      if (row.op == problem.op->name) {
-        claims.push_back(problem.fused() && !row.fuses
-                             ? op::Claim::refuse("", "takes no steps behind its operator")
-                             : row.probe(problem));
-        claims.back().kernel = std::string(row.kernel);
-        claims.back().cost = rates_.cost(claims.back());
-      }
+      if (row.op == problem.op->name) claims.push_back(answer(row, problem));
   return claims;
+}
+
+op::Claim Table::ask(const op::Problem& problem, std::string_view kernel) const {
+  const Row* row = find(problem, kernel);
+  return row ? answer(*row, problem) : op::Claim::refuse(std::string(kernel), "no such kernel");
+}
+
+op::Claim Table::answer(const Row& row, const op::Problem& problem) const {
+  op::Claim claim = problem.fused() && !row.fuses
+                        ? op::Claim::refuse("", "takes no steps behind its operator")
+                        : row.probe(problem);
+  claim.kernel = std::string(row.kernel);
+  claim.cost = rates_.cost(claim);
+  return claim;
 }
 
 const Row* Table::find(const op::Problem& problem, std::string_view kernel) const {

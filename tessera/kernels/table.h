@@ -41,6 +41,7 @@ class Table final : public op::ClaimSource {
 
   std::string_view name() const override { return name_; }
   std::vector<op::Claim> probe(const op::Problem& problem) const override;
+  op::Claim ask(const op::Problem& problem, std::string_view kernel) const override;
   Result<std::vector<op::LaunchSpec>> prepare(const op::Problem& problem,
                                               const op::Claim& claim) const override;
   Status pack(const op::Problem& problem, const op::Claim& claim, int index,
@@ -52,6 +53,7 @@ class Table final : public op::ClaimSource {
   Table with(Rates rates) const { return Table(name_, families_, std::move(rates)); }
 
  private:
+  op::Claim answer(const Row& row, const op::Problem& problem) const;
   const Row* find(const op::Problem& problem, std::string_view kernel) const;
 
   std::string_view name_;

@@ -90,7 +90,7 @@ struct Claim {
   double flops = 0;
   double bytes = 0;
   double efficiency = 1;
-  Bytes workspace;      // scratch shared by the claim's launches
+  Bytes workspace;  // scratch shared by the claim's launches
   std::vector<Packing> packed;
   bool deterministic = true;  // the same bits at any thread count
   NumericClass numeric = NumericClass::kExact;
@@ -133,6 +133,12 @@ class ClaimSource {
   virtual std::string_view name() const = 0;
   // Every kernel's answer, refusals included, in the order of the table.
   virtual std::vector<Claim> probe(const Problem& problem) const = 0;
+  // One kernel's answer, for who has chosen before; refused where there is no such kernel.
+  virtual Claim ask(const Problem& problem, std::string_view kernel) const {
+    for (Claim& claim : probe(problem))
+      if (claim.kernel == kernel) return std::move(claim);
+    return Claim::refuse(std::string(kernel), "no such kernel");
+  }
   // The launches of a claim of this source, in order; each sees the results of those before.
   virtual Result<std::vector<LaunchSpec>> prepare(const Problem& problem,
                                                   const Claim& claim) const = 0;

@@ -69,15 +69,9 @@ Result<bool> Executor::fits(const std::vector<op::Value>& inputs) {
     const std::vector<int64_t> sizes = values_of(i.symbols, bindings);
     if (std::find(sizes.begin(), sizes.end(), INT64_MIN) != sizes.end())
       continue;  // known only at run time
-    Prepared& p = state->prepared[n];
-    if (p.valid && p.sizes == sizes) continue;
-    auto problem = plan::problem_of(*plan_, plan_->main, i, bindings);
-    if (!problem) return error(at_instruction(std::move(problem).error(), i));
-    bool supported = false;
-    for (const op::ClaimSource* source : machine_.sources)
-      for (const op::Claim& claim : source->probe(*problem))
-        supported |= claim.kernel == i.kernel && claim.supported();
-    if (!supported) return false;
+    auto p = claimed(plan_->main, *state, n, bindings);
+    if (!p) return error(at_instruction(std::move(p).error(), i));
+    if (!(*p)->source) return false;
   }
   return true;
 }
@@ -92,6 +86,7 @@ Result<std::vector<op::Value>> Executor::run(const std::vector<op::Value>& input
     ready_ = true;
   }
   counters_ = {};
+  counters_.bind = std::exchange(bind_, Seconds());
   Run run{*this, options, {}, {}, {}, {}, {}};
   std::vector<Cell> cells;
   for (const op::Value& v : inputs) {
@@ -106,6 +101,7 @@ Result<std::vector<op::Value>> Executor::run(const std::vector<op::Value>& input
   TRY_ASSIGN(std::vector<Cell> results, run.region(plan_->main, std::move(cells), {}));
   std::vector<op::Value> outputs;
   for (const Cell& cell : results) outputs.push_back(to_value(cell));
+  counters_.bind += std::exchange(bind_, Seconds());
   return outputs;
 }
 
@@ -159,7 +155,10 @@ Status Executor::Run::lay_out(const Region& r, RegionState& state, const op::Bin
   }
   std::vector<int64_t> sizes = values_of(state.slab_symbols, bindings);
   if (state.laid_out && sizes == state.slab_sizes) return {};
-  TRY_ASSIGN(state.layout, plan::lay_out(r, bindings));
+  {
+    const Stopwatch watch(&e.counters_.bind);
+    TRY_ASSIGN(state.layout, plan::lay_out(r, bindings));
+  }
   if (state.layout.size > state.slab_bytes || !state.slab) {
     if (slabs + held + state.layout.size > options.memory_limit)
       return error(Code::kResourceExhausted, "needs {} for values, the memory limit is {}",

@@ -34,6 +34,7 @@ struct Counters {
   int64_t reference = 0;       // by the interpreter, for want of a kernel
   Bytes peak;                  // most bytes held for values at once
   Bytes live;                  // largest sum of live values over the steps
+  Seconds bind;                // spent on sizes that were new: claims, launches, offsets
 };
 
 struct RunOptions {
@@ -65,6 +66,10 @@ class Executor {
   struct Prepared;
   struct Run;
 
+  // The launch instruction under these sizes, claimed; from its few latest sizes if it is there.
+  Result<Prepared*> claimed(const plan::Region& region, RegionState& state, size_t n,
+                            const op::Bindings& bindings);
+
   const Machine& machine_;
   std::shared_ptr<const plan::Plan> plan_;
   std::map<const plan::Region*, std::unique_ptr<RegionState>> states_;
@@ -72,6 +77,7 @@ class Executor {
   hal::Timeline timeline_;
   uint64_t submitted_ = 0;
   bool ready_ = false;
+  Seconds bind_;  // on behalf of the next run
   Counters counters_;
 };
 

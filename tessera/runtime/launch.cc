@@ -8,6 +8,7 @@ namespace {
 
 // Commands are handed over in batches, so that a deadline is noticed.
 constexpr size_t kBatch = 64;
+constexpr size_t kKept = 4;  // sizes per instruction
 
 }  // namespace
 
@@ -93,54 +94,82 @@ Status Executor::Run::place(const Region& r, RegionState& state, int id, std::ve
   return {};
 }
 
-Status Executor::Run::launch(const Region& r, RegionState& state, size_t n,
-                             std::vector<Cell>& cells, const op::Bindings& bindings) {
+Result<Executor::Prepared*> Executor::claimed(const Region& region, RegionState& state, size_t n,
+                                              const op::Bindings& bindings) {
+  const Instruction& i = region.body[n];
+  std::vector<std::unique_ptr<Prepared>>& known = state.prepared[n];
+  std::vector<int64_t> sizes = values_of(i.symbols, bindings);
+  const auto found =
+      std::find_if(known.begin(), known.end(), [&](const auto& p) { return p->sizes == sizes; });
+  if (found != known.end()) {
+    std::rotate(known.begin(), found, found + 1);
+    return known.front().get();
+  }
+  const Stopwatch watch(&bind_);
+  auto p = std::make_unique<Prepared>();
+  p->sizes = std::move(sizes);
+  TRY_ASSIGN(p->problem, plan::problem_of(*plan_, region, i, bindings));
+  for (const op::ClaimSource* source : machine_.sources) {
+    p->claim = source->ask(p->problem, i.kernel);
+    if (!p->claim.supported()) continue;
+    p->source = source;
+    break;
+  }
+  if (known.size() == kKept) known.pop_back();
+  known.insert(known.begin(), std::move(p));
+  return known.front().get();
+}
+
+Status Executor::Run::prepare(const Region& r, RegionState& state, size_t n, Prepared& p) {
   const Instruction& i = r.body[n];
-  Prepared& p = state.prepared[n];
-  if (std::vector<int64_t> sizes = values_of(i.symbols, bindings); !p.valid || p.sizes != sizes) {
-    p.valid = false;
-    TRY_ASSIGN(p.problem, plan::problem_of(*e.plan_, r, i, bindings));
-    p.source = nullptr;
-    std::string refusals;
-    for (const op::ClaimSource* source : e.machine_.sources)
-      for (op::Claim& claim : source->probe(p.problem)) {
-        if (claim.kernel != i.kernel) continue;
-        if (!claim.supported()) {
-          refusals = claim.refusal;
-          continue;
-        }
-        p.source = source;
-        p.claim = std::move(claim);
-      }
-    // Sizes that came up on the way may be another kernel's, or the reference's, business.
-    if (!p.source) {
-      TRY(flush());
-      for (int id : i.out)
-        if (id != kNone && r.slots[static_cast<size_t>(id)].storage == Storage::kHeap)
-          held -= cells[static_cast<size_t>(id)].bytes();
-      return host(r, n, cells);
-    }
+  {
+    const Stopwatch watch(&e.counters_.bind);
     TRY_ASSIGN(p.launches, p.source->prepare(p.problem, p.claim));
-    p.entries.clear();
     for (const op::LaunchSpec& spec : p.launches) {
       auto entry = e.machine_.entries.find(spec.entry);
       if (entry == e.machine_.entries.end())
         return error(Code::kInternal, "kernel '{}' has no entry '{}'", i.kernel, spec.entry);
       p.entries.push_back(entry->second);
     }
-    p.packed.clear();
-    for (size_t k = 0; k < p.claim.packed.size(); ++k) {
-      const int id = i.in[static_cast<size_t>(p.claim.packed[k].input)];
-      const Slot& slot = r.slots[static_cast<size_t>(id)];
-      const Slot& root = slot.alias == kNone ? slot : r.slots[static_cast<size_t>(slot.alias)];
-      const op::Tensor& tensor = e.plan_->constants[static_cast<size_t>(root.constant)].tensor;
-      TRY_ASSIGN(Cell cell, e.machine_.weights->packed(*p.source, p.problem, p.claim,
-                                                       static_cast<int>(k), tensor));
-      p.packed.push_back(std::move(cell));
-    }
-    p.sizes = std::move(sizes);
-    p.valid = true;
   }
+  // Packed forms depend on the weight and the attributes, never on the sizes of activations.
+  const auto same_size = [](const op::Packing& a, const op::Packing& b) {
+    return a.input == b.input && a.size == b.size;
+  };
+  for (const auto& other : state.prepared[n])
+    if (other->ready && std::equal(other->claim.packed.begin(), other->claim.packed.end(),
+                                   p.claim.packed.begin(), p.claim.packed.end(), same_size)) {
+      p.packed = other->packed;
+      p.ready = true;
+      return {};
+    }
+  for (size_t k = 0; k < p.claim.packed.size(); ++k) {
+    const int id = i.in[static_cast<size_t>(p.claim.packed[k].input)];
+    const Slot& slot = r.slots[static_cast<size_t>(id)];
+    const Slot& root = slot.alias == kNone ? slot : r.slots[static_cast<size_t>(slot.alias)];
+    const op::Tensor& tensor = e.plan_->constants[static_cast<size_t>(root.constant)].tensor;
+    TRY_ASSIGN(Cell cell, e.machine_.weights->packed(*p.source, p.problem, p.claim,
+                                                     static_cast<int>(k), tensor));
+    p.packed.push_back(std::move(cell));
+  }
+  p.ready = true;
+  return {};
+}
+
+Status Executor::Run::launch(const Region& r, RegionState& state, size_t n,
+                             std::vector<Cell>& cells, const op::Bindings& bindings) {
+  const Instruction& i = r.body[n];
+  TRY_ASSIGN(Prepared* const found, e.claimed(r, state, n, bindings));
+  Prepared& p = *found;
+  // Sizes that came up on the way may be another kernel's, or the reference's, business.
+  if (!p.source) {
+    TRY(flush());
+    for (int id : i.out)
+      if (id != kNone && r.slots[static_cast<size_t>(id)].storage == Storage::kHeap)
+        held -= cells[static_cast<size_t>(id)].bytes();
+    return host(r, n, cells);
+  }
+  if (!p.ready) TRY(prepare(r, state, n, p));
   if (p.claim.workspace.value > 0 &&
       (!state.workspace.host || state.workspace.bytes() < p.claim.workspace)) {
     TRY(flush());

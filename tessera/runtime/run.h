@@ -17,16 +17,33 @@ using plan::Slot;
 using plan::Storage;
 using Kind = Instruction::Kind;
 
+// Adds the time of its life to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(Seconds* sum) : sum_(sum) {}
+  ~Stopwatch() {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+    *sum_ += Seconds(spent.count());
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  Seconds* sum_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 std::string label_of(const Instruction& i);
 // The symbols' values, INT64_MIN where unbound.
 std::vector<int64_t> values_of(const std::vector<std::string>& symbols,
                                const op::Bindings& bindings);
 
-// A launch instruction made ready for certain sizes.
+// A launch instruction under certain sizes: claimed, when the plan is asked whether it fits them;
+// ready, once it is launched.
 struct Executor::Prepared {
-  bool valid = false;
-  std::vector<int64_t> sizes;  // of the instruction's symbols
-  const op::ClaimSource* source = nullptr;
+  std::vector<int64_t> sizes;               // of the instruction's symbols
+  const op::ClaimSource* source = nullptr;  // null: its kernel does not take them
+  bool ready = false;
   op::Problem problem;
   op::Claim claim;
   std::vector<op::LaunchSpec> launches;
@@ -35,7 +52,8 @@ struct Executor::Prepared {
 };
 
 struct Executor::RegionState {
-  std::vector<Prepared> prepared;
+  // Per instruction, the latest sizes first.
+  std::vector<std::vector<std::unique_ptr<Prepared>>> prepared;
   std::vector<std::string> slab_symbols;  // that slab sizes depend on
   std::vector<int64_t> slab_sizes;
   bool laid_out = false;
@@ -81,6 +99,8 @@ struct Executor::Run {
                      op::Bindings& bindings);
   Status launch(const Region& r, RegionState& state, size_t n, std::vector<Cell>& cells,
                 const op::Bindings& bindings);
+  // Makes a claimed instruction ready.
+  Status prepare(const Region& r, RegionState& state, size_t n, Prepared& p);
   Status host(const Region& r, size_t n, std::vector<Cell>& cells);
   Status sizes(const Region& r, size_t n, std::vector<Cell>& cells, const op::Bindings& bindings);
   Status branch(const Instruction& i, std::vector<Cell>& cells, const op::Bindings& bindings);

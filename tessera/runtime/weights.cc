@@ -1,5 +1,7 @@
 #include "tessera/runtime/weights.h"
 
+#include "tessera/base/file.h"
+
 namespace tessera::runtime {
 
 Result<Cell> WeightStore::get(const op::Tensor& tensor) {
@@ -29,6 +31,8 @@ Result<Cell> WeightStore::packed(const op::ClaimSource& source, const op::Proble
   TRY(source.pack(problem, claim, index, tensor.data(), cell.host));
   bytes_ += packing.size;
   cells_.emplace(key, cell);
+  // Who reads the constant itself finds it in the file.
+  MappedFile::release({tensor.data(), static_cast<size_t>(tensor.bytes().value)});
   return cell;
 }
 

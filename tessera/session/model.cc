@@ -273,6 +273,7 @@ Result<std::vector<op::Value>> Model::run(const std::map<std::string, op::Value>
   impl_->counters.kernel_launches = c.launches;
   impl_->counters.host_operators = c.host_operators;
   impl_->counters.reference_launches = c.reference;
+  impl_->counters.bind = c.bind;
   impl_->memory.peak = std::max(impl_->memory.peak, c.peak);
   impl_->memory.live = std::max(impl_->memory.live, c.live);
   impl_->plans[lease.plan].idle.push_back(std::move(lease.executor));

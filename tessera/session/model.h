@@ -67,6 +67,7 @@ struct Counters {
   int64_t host_operators =
       0;  //   by operators that must run on the host (strings, sequences, control of data),
   int64_t reference_launches = 0;  //   and by the reference interpreter for want of a kernel
+  Seconds bind;                    // that the last run spent on sizes it had not seen lately
 };
 
 struct MemoryUse {
