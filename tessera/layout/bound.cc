@@ -14,7 +14,8 @@ namespace {
 struct Term {
   int node = 0;
   int64_t stride = 0;
-  bool operator==(const Term&) const = default;
+  int64_t size = 0;  // positions reserved
+  bool adds_like(const Term& o) const { return node == o.node && stride == o.stride; }
 };
 
 __extension__ typedef __int128 Wide;
@@ -49,6 +50,40 @@ bool strides_nest(std::span<const int64_t> sizes, std::span<const int64_t> strid
   return true;
 }
 
+using Digit = BoundLayout::Digit;
+
+// Letters in row-major order, all of each: their number is a digit's u.
+std::optional<Digit> merged_letters(const Graph& graph, const Node& merge) {
+  Digit digit;
+  int64_t stride = 1;
+  for (size_t k = merge.args.size(); k-- > 0;) {
+    const Node& letter = graph[merge.args[k].node];
+    if (letter.kind != NodeKind::kLetter || merge.strides[k] != stride) return std::nullopt;
+    digit.axes.insert(digit.axes.begin(), letter.axis);
+    stride = saturating_product(stride, graph.extents()[static_cast<size_t>(letter.axis)]);
+  }
+  return digit;
+}
+
+std::optional<Digit> digit_of(const Graph& graph, int node) {
+  const Node& n = graph[node];
+  if (n.kind == NodeKind::kLetter) return Digit{.axes = {n.axis}};
+  if (n.kind == NodeKind::kMerge) return merged_letters(graph, n);
+  if (n.kind != NodeKind::kDiv && n.kind != NodeKind::kMod) return std::nullopt;
+  std::optional<Digit> digit = digit_of(graph, n.args[0].node);
+  if (!digit) return digit;
+  if (n.kind == NodeKind::kDiv) {
+    if (digit->radix % n.by != 0) return std::nullopt;
+    digit->unit = saturating_product(digit->unit, n.by);
+    digit->radix /= n.by;
+  } else if (digit->radix % n.by == 0) {
+    digit->radix = n.by;
+  } else if (n.by % digit->radix != 0) {
+    return std::nullopt;
+  }
+  return digit;
+}
+
 }  // namespace
 
 struct BoundLayout::State {
@@ -62,7 +97,7 @@ struct BoundLayout::State {
   Status check_extents() const;
   Status place_axes(const std::optional<std::vector<int64_t>>& explicit_strides);
   Status check_range();
-  void collect_terms(int node, int64_t stride);
+  void collect_terms(Ref ref, int64_t stride);
   bool fuse_terms();
   void group_axes();
   int64_t run_of(int axis, int64_t step) const;
@@ -143,11 +178,14 @@ Status BoundLayout::State::check_range() {
   return {};
 }
 
-void BoundLayout::State::collect_terms(int node, int64_t stride) {
-  if (node == 0) return;
-  const Node& n = graph[node];
-  if (n.kind != NodeKind::kMerge) return terms.push_back({node, stride});
-  for (size_t i = 0; i < n.args.size(); ++i) collect_terms(n.args[i].node, stride * n.strides[i]);
+void BoundLayout::State::collect_terms(Ref ref, int64_t stride) {
+  if (ref.node == 0) return;
+  const Node& n = graph[ref.node];
+  if (n.kind != NodeKind::kMerge) return terms.push_back({ref.node, stride, ref.size});
+  for (size_t i = 0; i < n.args.size(); ++i) {
+    const int64_t size = i > 0 ? n.args[i].size : ref.size / n.strides[0];
+    collect_terms({n.args[i].node, size}, stride * n.strides[i]);
+  }
 }
 
 // (x/k) s k + (x%k) s -> x s: longer lines, and axes that are whole again.
@@ -158,13 +196,15 @@ bool BoundLayout::State::fuse_terms() {
     const int x = digit.args[0].node;
     const int quotient = graph.div({x, graph[x].bound}, digit.by).node;
     const Term high{quotient, saturating_product(terms[low].stride, digit.by)};
-    const auto match = std::find(terms.begin(), terms.end(), high);
+    const auto match = std::find_if(terms.begin(), terms.end(),
+                                    [&](const Term& term) { return term.adds_like(high); });
     if (match == terms.end()) continue;
     const int64_t stride = terms[low].stride;
+    const int64_t size = saturating_product(match->size, digit.by);
     *match = {};
     terms[low] = {};
-    std::erase(terms, Term{});
-    collect_terms(x, stride);
+    std::erase_if(terms, [](const Term& term) { return term.adds_like({}); });
+    collect_terms({x, size}, stride);
     return true;
   }
   return false;
@@ -197,7 +237,7 @@ Result<BoundLayout> BoundLayout::bind(const Stored& stored, DType dtype,
           std::move(inverse).error().at(fmt::format("layout '{}'", state->layout.to_string())));
     state->inverse = *std::move(inverse);
     for (size_t a = 0; a < state->roots.size(); ++a)
-      state->collect_terms(state->roots[a].node, state->strides[a]);
+      state->collect_terms(state->roots[a], state->strides[a]);
     while (state->fuse_terms()) {
     }
   }
@@ -322,6 +362,25 @@ int64_t BoundLayout::State::run_of(int axis, int64_t step) const {
     while (i < others.size() && ++index[others[i]] == extents[others[i]]) index[others[i++]] = 0;
     if (i == others.size() || run == 1) return run > 0 ? run : extents[static_cast<size_t>(axis)];
   }
+}
+
+int64_t Digit::value(std::span<const int64_t> index, std::span<const int64_t> extents) const {
+  int64_t u = 0;
+  for (const int axis : axes)
+    u = u * extents[static_cast<size_t>(axis)] + index[static_cast<size_t>(axis)];
+  return (radix > 0 ? u / unit % radix : u / unit) * stride;
+}
+
+std::optional<std::vector<Digit>> BoundLayout::digits() const {
+  std::vector<Digit> digits;
+  for (const Term& term : state_->terms) {
+    std::optional<Digit> digit = digit_of(state_->graph, term.node);
+    if (!digit) return std::nullopt;
+    digit->stride = term.stride;
+    digit->size = term.size;
+    digits.push_back(*std::move(digit));
+  }
+  return digits;
 }
 
 int64_t BoundLayout::contiguous_run(int axis) const {

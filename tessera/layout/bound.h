@@ -81,6 +81,22 @@ class BoundLayout {
   // @post k % contiguous_run() != 0  =>  offset(e(k)) == offset(e(k - 1)) + 1
   int64_t contiguous_run() const;
 
+  // The offset as a sum over digits of axes:
+  // @post offset(i) == offset(0) + sum of digit.value(i)
+  // Axes of extent 1 do not occur. nullopt where the expression has other parts: joined segments,
+  // xor, quotients that cut a digit.
+  struct Digit {
+    std::vector<int> axes;  // u is the row-major number of i along them
+    int64_t unit = 1;
+    int64_t radix = 0;  // 0: none
+    int64_t size = 1;   // values that the layout has places for
+    int64_t stride = 0;
+
+    // (u / unit % radix) * stride
+    int64_t value(std::span<const int64_t> index, std::span<const int64_t> extents) const;
+  };
+  std::optional<std::vector<Digit>> digits() const;
+
  private:
   struct State;
   explicit BoundLayout(std::shared_ptr<const State> state);

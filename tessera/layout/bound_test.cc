@@ -312,9 +312,22 @@ void check_mixing(const BoundLayout& b) {
   });
 }
 
+// @post offset(i) == offset(0) + sum of digit.value(i)
+void check_digits(const BoundLayout& b, int* known) {
+  const auto digits = b.digits();
+  if (!digits) return;
+  ++*known;
+  const Index zero(b.extents().size());
+  for_each_index(b.extents(), [&](const Index& i) {
+    int64_t offset = b.offset(zero);
+    for (const BoundLayout::Digit& digit : *digits) offset += digit.value(i, b.extents());
+    ASSERT_EQ(offset, b.offset(i));
+  });
+}
+
 TEST(BoundLayout, LawsHoldForRandomLayouts) {
   RandomLayouts random(7);
-  int bound_count = 0;
+  int bound_count = 0, with_digits = 0;
   for (int round = 0; round < 1500; ++round) {
     const Index extents = random.extents(random.below(4));
     const Layout layout = random.layout(extents);
@@ -328,12 +341,14 @@ TEST(BoundLayout, LawsHoldForRandomLayouts) {
     check_lines(*b);
     check_runs(*b);
     check_mixing(*b);
+    check_digits(*b, &with_digits);
     const Result<Layout> again = Layout::parse(layout.to_string());
     ASSERT_TRUE(again) << again.error().message;
     ASSERT_EQ(*again, layout);
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(bound_count, 1000);
+  EXPECT_GT(with_digits, 500);
 }
 
 TEST(BoundLayout, HugeExtentsAreQuick) {

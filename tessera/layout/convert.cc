@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 
+#include "tessera/layout/boxes.h"
 #include "tessera/layout/convert_walk.h"
 
 namespace tessera::layout {
@@ -14,6 +15,7 @@ namespace {
 constexpr int64_t kLongRun = 64;          // beyond it a longer run is no better
 constexpr int64_t kSplitAbove = 1 << 15;  // elements; smaller conversions are one part
 constexpr int kMaxParts = 64;
+constexpr int64_t kPartBytes = 64 << 10;  // source and target; of boxes
 
 Status check_buffers(const Conversion& c, std::span<const std::byte> src,
                      std::span<const std::byte> dst) {
@@ -125,7 +127,7 @@ class Conversion::Planner {
   const std::vector<int64_t> zero_;
 };
 
-Result<Conversion> Conversion::make(const BoundLayout& from, const BoundLayout& to) {
+Result<Conversion> Conversion::make(const BoundLayout& from, const BoundLayout& to, Isa isa) {
   if (from.dtype() != to.dtype())
     return error(Code::kInvalidArgument, "a layout conversion from {} to {}: types must agree",
                  name_of(from.dtype()), name_of(to.dtype()));
@@ -135,14 +137,28 @@ Result<Conversion> Conversion::make(const BoundLayout& from, const BoundLayout& 
                  "a layout conversion from extents {} to {}: they must agree",
                  fmt::join(from.extents(), "x"), fmt::join(to.extents(), "x"));
   Conversion conversion(from, to);
-  if (from.elements() > 1) Planner(&conversion).plan();
+  if (const auto boxes = boxes_of(from, to); boxes && !boxes->moved.empty()) {
+    const int64_t bytes = from.bytes().value + to.bytes().value;
+    conversion.isa_ = isa;
+    conversion.copies_ = plan_copies(*boxes, beyond_caches(bytes));
+    conversion.padded_ = boxes->padded;
+    for (const Copy& c : conversion.copies_) conversion.tiles_ += c.tiles;
+    conversion.parts_ = static_cast<int>(
+        std::clamp<int64_t>(std::min(bytes / kPartBytes, conversion.tiles_), 1, kMaxParts));
+  } else if (from.elements() > 1) {
+    Planner(&conversion).plan();
+  }
   return conversion;
 }
 
-void Conversion::fill(std::span<std::byte> dst) const {
+bool Conversion::fills_itself() const {
   const bool sub_byte = to_.bits() < 8;
-  if (to_.layout().padding() == Padding::kAny || to_.places() == 0) return;
-  if (to_.padding() == 0 && !(sub_byte && to_.is_packed())) return;
+  return padded_ || to_.layout().padding() == Padding::kAny || to_.places() == 0 ||
+         (to_.padding() == 0 && !(sub_byte && to_.is_packed()));
+}
+
+void Conversion::fill(std::span<std::byte> dst) const {
+  if (fills_itself()) return;
   if (!to_.is_packed() || to_.offset() * to_.bits() % 8 != 0)
     return zero_box(to_, 0, to_.offset(), dst);
   const auto first = static_cast<size_t>(to_.offset() * to_.bits() / 8);
@@ -152,6 +168,9 @@ void Conversion::fill(std::span<std::byte> dst) const {
 void Conversion::run(std::span<const std::byte> src, std::span<std::byte> dst, int first,
                      int count) const {
   if (to_.elements() == 0 || count <= 0) return;
+  if (!copies_.empty())
+    return run_copies(copies_, isa_, src.data(), dst.data(), tiles_ * first / parts_,
+                      tiles_ * std::min(first + count, parts_) / parts_);
   switch (to_.bits()) {
     case 8:
       return Walk<WholeMover<1>>(*this, src, dst).run(first, count);

@@ -1,5 +1,6 @@
-// Conversion between any two layouts of one logical tensor, by walking runs in which both offsets
-// are straight lines.
+// Conversion between any two layouts of one logical tensor: as a few strided boxes, moved at the
+// speed of memory, where the layouts come apart into such; else by walking runs in which both
+// offsets are straight lines.
 //
 //   @post at(convert(t, L), i) == at(t, i) for every element i
 //   @post places of L without an element are zero if L says so, and untouched if it says `any`
@@ -13,6 +14,7 @@
 
 #include "tessera/base/result.h"
 #include "tessera/layout/bound.h"
+#include "tessera/layout/copy.h"
 
 namespace tessera::layout {
 
@@ -20,19 +22,25 @@ namespace tessera::layout {
 class Conversion {
  public:
   // kInvalidArgument if dtype or extents differ.
-  static Result<Conversion> make(const BoundLayout& from, const BoundLayout& to);
+  static Result<Conversion> make(const BoundLayout& from, const BoundLayout& to,
+                                 Isa isa = best_isa());
 
   const BoundLayout& from() const { return from_; }
   const BoundLayout& to() const { return to_; }
 
-  // Writes the padding of `to` (of packed sub-byte types also the unused bits of each row); goes
-  // before all parts. It may also write places of elements.
+  // Writes the padding of `to` that no part writes (of packed sub-byte types also the unused bits
+  // of each row); goes before all parts. It may also write places of elements.
   void fill(std::span<std::byte> dst) const;
   // Parts write disjoint bytes of dst: any thread may run any of them, in any order.
   int parts() const { return parts_; }
   // Moves the elements of parts [first, first + count). Buffers hold at least from().bytes() and
   // to().bytes(), and do not overlap.
   void run(std::span<const std::byte> src, std::span<std::byte> dst, int first, int count) const;
+
+  // The boxes that all parts together move, run_copies() by run_copies(); empty: by walking.
+  std::span<const Copy> copies() const { return copies_; }
+  // Whether fill() has nothing to write.
+  bool fills_itself() const;
 
  private:
   // Axes that mix in either layout, walked together: `free` by lines, the others one position at a
@@ -48,6 +56,10 @@ class Conversion {
   Conversion(const BoundLayout& from, const BoundLayout& to) : from_(from), to_(to) {}
   BoundLayout from_;
   BoundLayout to_;
+  Isa isa_ = Isa::kGeneric;
+  std::vector<Copy> copies_;
+  int64_t tiles_ = 0;
+  bool padded_ = false;            // the copies write the padding
   std::vector<Cluster> clusters_;  // outermost first; the last is the inner loop; none if there is
                                    // at most one element
   int split_axis_ = -1;            // parts are ranges of this axis; -1: one part

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <utility>
 
+#include "tessera/layout/boxes.h"
 #include "tessera/layout/random_layout.h"
 
 namespace tessera::layout {
@@ -109,6 +112,76 @@ TEST(Convert, LosslessBetweenRandomLayouts) {
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(done, 2000);
+}
+
+// The copies of a conversion, tile by tile from the last to the first.
+void run_backwards(const std::vector<Copy>& copies, Isa isa, const Buffer& source, Buffer* target) {
+  int64_t tiles = 0;
+  for (const Copy& c : copies) tiles += c.tiles;
+  while (tiles-- > 0) run_copies(copies, isa, source.data(), target->data(), tiles, tiles + 1);
+}
+
+// Both ways, by every instruction set, through the caches and past them. Returns whether the
+// layouts come apart into boxes.
+bool moves_in_boxes(const BoundLayout& a, const BoundLayout& b) {
+  for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+    const auto boxes = boxes_of(from, to);
+    if (!boxes || boxes->moved.empty()) return false;
+    Buffer source = buffer_for(from, std::byte{0x5a});
+    store(from, &source);
+    for (const Isa isa : available_isas())
+      for (const bool streamed : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} {}", name_of(isa), streamed ? "streamed" : "cached"));
+        Buffer target = buffer_for(to, std::byte{0x33});
+        if (!boxes->padded) Conversion::make(from, to)->fill(target);
+        run_backwards(plan_copies(*boxes, streamed), isa, source, &target);
+        check(to, target, std::byte{0x33});
+        if (testing::Test::HasFatalFailure()) return true;
+      }
+  }
+  return true;
+}
+
+TEST(Convert, BoxesMoveWhatRandomLayoutsHold) {
+  RandomLayouts random(11);
+  int done = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const Index extents = random.extents(1 + random.below(3));
+    const DType dtype = random.dtype();
+    const Layout layouts[] = {random.layout(extents), random.layout(extents)};
+    SCOPED_TRACE(fmt::format("{} -> {} of {} {}", layouts[0].to_string(), layouts[1].to_string(),
+                             name_of(dtype), fmt::join(extents, "x")));
+    const BoundLayout a =
+        *BoundLayout::bind(stored(layouts[0], extents, dtype, &random), dtype, extents);
+    const BoundLayout b =
+        *BoundLayout::bind(stored(layouts[1], extents, dtype, &random), dtype, extents);
+    if (a.bytes() > Bytes(20000) || b.bytes() > Bytes(20000)) continue;
+    done += moves_in_boxes(a, b);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(done, 700);
+}
+
+TEST(Convert, BoxesMoveWhatHardwareWants) {
+  constexpr std::string_view kMatrices[] = {
+      "mn: n m",   "mn: n/16 m/16 m%16 n%16", "mn: m/2 n m%2",          "mn: m/4 n m%4",
+      "mn: (m n)", "mn: m/16 n/3 n%3 m%16",   "mn: m/32 n/16 n%16 m%32"};
+  constexpr std::string_view kImages[] = {"nchw: n h w c", "nchw: n c/16 h w c%16",
+                                          "nchw: (c/16 h w) n/16 n%16 c%16", "nchw: c h w n"};
+  const auto all = [](std::string_view plain, std::span<const std::string_view> texts,
+                      std::span<const Index> sizes) {
+    for (const DType dtype : {DType::kI8, DType::kF16, DType::kF32, DType::kC128})
+      for (const Index& extents : sizes)
+        for (const std::string_view text : texts) {
+          SCOPED_TRACE(fmt::format("{} of {} {}", text, name_of(dtype), fmt::join(extents, "x")));
+          EXPECT_TRUE(moves_in_boxes(bound(plain, extents, dtype), bound(text, extents, dtype)));
+          if (testing::Test::HasFatalFailure()) return;
+        }
+  };
+  const Index matrices[] = {{1, 1}, {2, 3}, {16, 16}, {17, 15}, {64, 64}, {31, 67}, {150, 97}};
+  all("mn: m n", kMatrices, matrices);
+  const Index images[] = {{1, 3, 5, 7}, {2, 16, 3, 3}, {17, 33, 1, 9}, {2, 4, 6, 11}};
+  all("nchw: n c h w", kImages, images);
 }
 
 TEST(Convert, PartsWriteWhatTheWholeWrites) {

@@ -1,0 +1,454 @@
+#include "tessera/layout/copy.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+
+namespace tessera::layout {
+namespace {
+
+constexpr int64_t kLine = 64;
+constexpr int64_t kReadRun =
+    128;  // bytes of a tile that follow each other in the source, if they can
+constexpr int64_t kWriteRun = 256;    // and in the target
+constexpr int64_t kRaggedRun = 1024;  // in the target, where runs begin within lines
+constexpr int64_t kLeastTile = 8 << 10, kMostTile = 32 << 10;
+constexpr int64_t kLongRun = 512;     // runs beyond need no stage
+constexpr int64_t kPiece = 64 << 10;  // of a run that has no end
+constexpr int64_t kCrowd = 512;       // bytes; runs of multiples are set apart in a stage
+constexpr int64_t kStage = kMostTile + kMostTile / kCrowd * kLine;
+constexpr int64_t kPortion = 1 << 10;     // bytes between writes of the tile before
+constexpr int64_t kWritePiece = 1 << 10;  // at most, at once
+
+int64_t size_of(const Copy& c) { return int64_t{1} << c.log_size; }
+
+// Chooses the kernel and the tile.
+class Tiler {
+ public:
+  Tiler(const Box& box, int64_t element_bytes, bool zero, bool streamed) {
+    c_.log_size = static_cast<uint8_t>(std::countr_zero(static_cast<uint64_t>(element_bytes)));
+    c_.rank = std::max(box.rank, 1);
+    c_.src = box.src * element_bytes;
+    c_.dst = box.dst * element_bytes;
+    for (int d = 0; d < box.rank; ++d) {
+      const Box::Dim& dim = box.dims[static_cast<size_t>(d)];
+      at(d) = {dim.size, 1, dim.src * element_bytes, dim.dst * element_bytes};
+    }
+    if (box.rank == 0) at(0) = {1, 1, element_bytes, element_bytes};
+    c_.valid = std::max<int64_t>(box.valid, 1);
+    c_.streamed = streamed;
+    if (zero) {
+      c_.kind = Copy::Kind::kZero;
+      for (int d = 0; d < c_.rank; ++d) at(d).src = 0;
+    }
+  }
+
+  Copy plan() {
+    if (c_.kind != Copy::Kind::kZero) {
+      widen();
+      choose_kind();
+    }
+    choose_tile();
+    choose_order();
+    choose_row();
+    const int64_t run = at(0).tile * size_of(c_);
+    const bool partial = c_.valid < at(0).size && c_.kind == Copy::Kind::kRuns;
+    c_.staged = partial ||
+                (c_.streamed && c_.kind != Copy::Kind::kZero && c_.kind != Copy::Kind::kElements &&
+                 (c_.kind == Copy::Kind::kTranspose || run < kLongRun));
+    for (int d = 0; d < c_.rank; ++d) c_.tiles *= (at(d).size + at(d).tile - 1) / at(d).tile;
+    return c_;
+  }
+
+ private:
+  Copy::Dim& at(int d) { return c_.dims[static_cast<size_t>(d)]; }
+
+  // A short run is one larger element.
+  void widen() {
+    const int64_t size = size_of(c_), bytes = at(0).size * size;
+    if (c_.rank == 1 || at(0).src != size || at(0).dst != size || c_.valid < at(0).size ||
+        bytes > 16 || !std::has_single_bit(static_cast<uint64_t>(bytes)))
+      return;
+    c_.log_size = static_cast<uint8_t>(std::countr_zero(static_cast<uint64_t>(bytes)));
+    std::rotate(c_.dims.begin(), c_.dims.begin() + 1, c_.dims.begin() + c_.rank);
+    at(--c_.rank) = {};
+    c_.valid = at(0).size;
+  }
+
+  void choose_kind() {
+    const int64_t size = size_of(c_);
+    c_.kind = Copy::Kind::kElements;
+    if (at(0).dst != size) return;
+    for (int d = 0; d < c_.rank; ++d)
+      if (at(d).src == size) {
+        c_.kind = d == 0 ? Copy::Kind::kRuns : Copy::Kind::kTranspose;
+        c_.row = d;
+      }
+  }
+
+  // Grows the tile along one side's runs to so many bytes, as far as they go on.
+  void grow(std::span<const uint8_t> dims, int64_t Copy::Dim::*side, int64_t bytes) {
+    int64_t run = size_of(c_);
+    for (const uint8_t d : dims) {
+      Copy::Dim& dim = at(d);
+      if (dim.*side != run) return;
+      const int64_t lanes = std::max<int64_t>(1, kLine / run);
+      int64_t tile = (bytes + run - 1) / run;
+      if (tile > lanes) tile -= tile % lanes;
+      // The zeros behind a run are written with it.
+      if (d == 0 && c_.valid < dim.size) tile = dim.size;
+      dim.tile = std::max(dim.tile, std::min(dim.size, tile));
+      if (dim.tile < dim.size) return;
+      run *= dim.size;
+      if (run >= bytes) return;
+    }
+  }
+  int64_t tile_bytes() {
+    int64_t bytes = size_of(c_);
+    for (int d = 0; d < c_.rank; ++d) bytes *= at(d).tile;
+    return bytes;
+  }
+
+  void choose_tile() {
+    std::array<uint8_t, kBoxRank> by_dst = {}, by_src = {};
+    for (int d = 0; d < c_.rank; ++d) by_dst[static_cast<size_t>(d)] = static_cast<uint8_t>(d);
+    by_src = by_dst;
+    std::stable_sort(by_src.begin(), by_src.begin() + c_.rank, [&](uint8_t a, uint8_t b) {
+      return std::abs(at(a).src) < std::abs(at(b).src);
+    });
+    const std::span<const uint8_t> targets(by_dst.data(), static_cast<size_t>(c_.rank));
+    const std::span<const uint8_t> sources(by_src.data(), static_cast<size_t>(c_.rank));
+    const auto shape = [&](int64_t write, int64_t read) {
+      for (int d = 0; d < c_.rank; ++d) at(d).tile = 1;
+      grow(targets, &Copy::Dim::dst, write);
+      if (c_.kind != Copy::Kind::kZero) grow(sources, &Copy::Dim::src, read);
+      return tile_bytes();
+    };
+    const int64_t run = at(0).size * size_of(c_);
+    if (c_.kind == Copy::Kind::kElements) {
+      // Lines of the target, in rows of what is next in the source.
+      shape(kWriteRun, kReadRun);
+      return;
+    }
+    if (c_.kind != Copy::Kind::kTranspose && run >= kPiece) {
+      shape(kPiece, 0);
+      return;
+    }
+    bool ragged = c_.dst % kLine != 0;
+    for (int d = 0; d < c_.rank; ++d) ragged |= at(d).dst >= kLine && at(d).dst % kLine != 0;
+    int64_t write = ragged ? kRaggedRun : kWriteRun, read = kReadRun;
+    if (c_.kind == Copy::Kind::kRuns) write = std::max(write, std::min(run, kLeastTile));
+    int64_t bytes = shape(write, read);
+    while (bytes > kMostTile && (write > kWriteRun || read > kLine))
+      bytes = write > kWriteRun ? shape(write /= 2, read) : shape(write, read /= 2);
+    while (bytes < kLeastTile) {
+      const int64_t before = bytes;
+      bytes = shape(write *= 2, read);
+      if (bytes == before && (bytes = shape(write, read *= 2)) == before) break;
+    }
+    while (bytes > kMostTile) {
+      // What must be whole is short: see kMostPadded.
+      Copy::Dim* widest = nullptr;
+      for (int d = c_.valid < at(0).size ? 1 : 0; d < c_.rank; ++d)
+        if (!widest || at(d).tile > widest->tile) widest = &at(d);
+      widest->tile = (widest->tile + 1) / 2;
+      bytes = tile_bytes();
+    }
+  }
+
+  // The source's order, so that its pages stay at hand.
+  void choose_order() {
+    for (int d = 0; d < c_.rank; ++d) c_.order[static_cast<size_t>(d)] = static_cast<uint8_t>(d);
+    std::stable_sort(c_.order.begin(), c_.order.begin() + c_.rank, [&](uint8_t a, uint8_t b) {
+      return c_.kind == Copy::Kind::kZero ? a < b : std::abs(at(a).src) < std::abs(at(b).src);
+    });
+  }
+
+  void choose_row() {
+    if (c_.kind == Copy::Kind::kTranspose) return;
+    c_.row = 0;
+    for (int d = 1; d < c_.rank; ++d)
+      if (at(d).tile > 1 && (c_.row == 0 || at(d).tile > at(c_.row).tile)) c_.row = d;
+  }
+
+  Copy c_;
+};
+
+struct Tile {
+  int64_t src = 0;
+  int64_t dst = 0;
+  int64_t begin = 0;  // in dims[0]
+  std::array<int64_t, kBoxRank> extents;
+};
+
+Tile tile_at(const Copy& c, int64_t n) {
+  Tile t;
+  t.src = c.src;
+  t.dst = c.dst;
+  for (int k = 0; k < c.rank; ++k) {
+    const size_t d = c.order[static_cast<size_t>(k)];
+    const Copy::Dim& dim = c.dims[d];
+    const int64_t count = (dim.size + dim.tile - 1) / dim.tile;
+    const int64_t begin = n % count * dim.tile;
+    n /= count;
+    t.src += begin * dim.src;
+    t.dst += begin * dim.dst;
+    t.extents[d] = std::min(dim.tile, dim.size - begin);
+    if (d == 0) t.begin = begin;
+  }
+  return t;
+}
+
+// Takes a tile's runs from the stage to the target, a few at a time.
+class Writer {
+ public:
+  Writer(const Copy& c, const CopyKernels& kernels, std::byte* dst)
+      : c_(c), kernels_(kernels), dst_(dst) {}
+
+  // The tile lies at `stage`; returns how its dimensions are to be laid out there.
+  std::array<int64_t, kBoxRank> begin(const Tile& t, const std::byte* stage) {
+    std::array<int64_t, kBoxRank> strides;
+    int64_t packed = size_of(c_);
+    run_ = packed;
+    rank_ = 0;
+    for (int d = 0; d < c_.rank; ++d) {
+      const auto i = static_cast<size_t>(d);
+      strides[i] = packed;
+      if (t.extents[i] == 1) continue;
+      if (rank_ == 0 && c_.dims[i].dst == run_) {
+        packed = run_ *= t.extents[i];
+        continue;
+      }
+      // Runs of a power of two would crowd the same lines of the cache.
+      if (rank_ == 0) strides[i] = packed = pitch_ = run_ % kCrowd == 0 ? run_ + kLine : run_;
+      index_[rank_] = 0;
+      extents_[rank_] = t.extents[i];
+      steps_[rank_++] = c_.dims[i].dst;
+      packed *= t.extents[i];
+    }
+    from_ = stage;
+    to_ = dst_ + t.dst;
+    at_ = 0;
+    done_ = false;
+    return strides;
+  }
+
+  // Writes about so many bytes, as far as they go.
+  void write(int64_t bytes) {
+    while (bytes > 0 && !done_) {
+      std::byte* const to = to_ + at_;
+      // Cuts a run where a line begins.
+      const int64_t offset = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % kLine);
+      const int64_t piece = std::min(run_ - at_, kWritePiece - offset);
+      if (c_.streamed)
+        kernels_.stream(from_ + at_, to, piece);
+      else
+        std::memcpy(to, from_ + at_, static_cast<size_t>(piece));
+      bytes -= piece;
+      at_ += piece;
+      if (at_ == run_) next();
+    }
+  }
+  void finish() { write(INT64_MAX); }
+
+ private:
+  void next() {
+    at_ = 0;
+    from_ += pitch_;
+    for (size_t d = 0; d < rank_; ++d) {
+      to_ += steps_[d];
+      if (++index_[d] < extents_[d]) return;
+      to_ -= steps_[d] * extents_[d];
+      index_[d] = 0;
+    }
+    done_ = true;
+  }
+
+  const Copy& c_;
+  const CopyKernels& kernels_;
+  std::byte* dst_;
+  const std::byte* from_ = nullptr;
+  std::byte* to_ = nullptr;
+  int64_t run_ = 0, pitch_ = 0, at_ = 0;
+  bool done_ = true;
+  size_t rank_ = 0;
+  std::array<int64_t, kBoxRank> index_, extents_, steps_;
+};
+
+// Fills one stage while the other goes to the target, so that reads and writes overlap.
+class Runner {
+ public:
+  Runner(const Copy& c, const CopyKernels& kernels, const std::byte* src, std::byte* dst)
+      : c_(c),
+        kernels_(kernels),
+        src_(src),
+        dst_(dst),
+        size_(size_of(c)),
+        writers_{{c, kernels, dst}, {c, kernels, dst}} {}
+
+  void run(int64_t first, int64_t last) {
+    Tile t = tile_at(c_, first);
+    for (int64_t n = first; n < last; ++n) {
+      const Tile next = n + 1 < last ? tile_at(c_, n + 1) : t;
+      move(t, n % 2 != 0, c_.streamed ? next.src - t.src : 0);
+      t = next;
+    }
+    for (Writer& writer : writers_) writer.finish();
+  }
+
+ private:
+  using Strides = std::array<int64_t, kBoxRank>;
+
+  void move(const Tile& t, bool odd, int64_t ahead) {
+    Strides out;
+    std::byte* to = dst_ + t.dst;
+    before_ = nullptr;
+    if (c_.staged) {
+      to = stages_[odd];
+      writers_[odd].finish();
+      out = writers_[odd].begin(t, to);
+      before_ = &writers_[!odd];
+    } else {
+      for (size_t d = 0; d < kBoxRank; ++d) out[d] = c_.dims[d].dst;
+    }
+    const int64_t valid = std::clamp<int64_t>(c_.valid - t.begin, 0, t.extents[0]);
+    if (c_.kind == Copy::Kind::kRuns && valid < t.extents[0]) std::memset(to, 0, sizeof stages_[0]);
+    patches(t, out, ahead, valid, c_.rank, src_ + t.src, to);
+  }
+
+  // One patch for each index of the dimensions that are neither a run nor a row.
+  void patches(const Tile& t, const Strides& out, int64_t ahead, int64_t valid, int depth,
+               const std::byte* src, std::byte* dst) {
+    while (depth-- > 1) {
+      const auto d = static_cast<size_t>(depth);
+      if (depth == c_.row || t.extents[d] == 1) continue;
+      for (int64_t i = 0; i < t.extents[d]; ++i)
+        patches(t, out, ahead, valid, depth, src + i * c_.dims[d].src, dst + i * out[d]);
+      return;
+    }
+    const auto row = static_cast<size_t>(c_.row);
+    const int64_t rows = c_.row > 0 ? t.extents[row] : 1;
+    const int64_t row_in = c_.row > 0 ? c_.dims[row].src : 0, row_out = c_.row > 0 ? out[row] : 0;
+    switch (c_.kind) {
+      case Copy::Kind::kTranspose:
+        return transpose({src, c_.dims[0].src, dst, row_out, t.extents[0], rows, valid, ahead});
+      case Copy::Kind::kRuns:
+        if (c_.streamed && !c_.staged) {
+          for (int64_t i = 0; i < rows; ++i)
+            kernels_.stream(src + i * row_in, dst + i * row_out, t.extents[0] * size_);
+          return;
+        }
+        return copy_rows({src, row_in, dst, row_out, rows, valid * size_, 0, ahead});
+      case Copy::Kind::kElements:
+        for (int64_t i = 0; i < rows; ++i)
+          elements(src + i * row_in, dst + i * row_out, valid, t.extents[0]);
+        return;
+      case Copy::Kind::kZero:
+        for (int64_t i = 0; i < rows; ++i) zeros(dst + i * row_out, t.extents[0]);
+        return;
+    }
+  }
+
+  // A patch in portions, each followed by as much of the tile before.
+  void transpose(Patch p) {
+    const auto move = kernels_.transpose[c_.log_size];
+    if (!before_) return move(p);
+    const int64_t lanes = std::max<int64_t>(kLine / size_, 1);
+    int64_t portion = std::max<int64_t>(kPortion / (p.cols * size_), 1);
+    portion = (portion + lanes - 1) / lanes * lanes;
+    for (int64_t left = p.rows; left > 0; left -= portion) {
+      p.rows = std::min(left, portion);
+      // What is left over is done with what comes before it.
+      if (left < 2 * portion && left > portion && left - portion < lanes) p.rows = left;
+      move(p);
+      before_->write(p.rows * p.cols * size_);
+      if (p.rows == left) break;
+      p.src += portion * p.in;
+      p.dst += portion * size_;
+      p.valid -= portion;
+    }
+  }
+  void copy_rows(Patch p) {
+    if (!before_) return kernels_.rows(p);
+    const int64_t portion = std::max<int64_t>(kPortion / p.cols, 1);
+    for (int64_t left = p.rows; left > 0; left -= portion) {
+      p.rows = std::min(left, portion);
+      kernels_.rows(p);
+      before_->write(p.rows * p.cols);
+      p.src += portion * p.in;
+      p.dst += portion * p.out;
+    }
+  }
+
+  void elements(const std::byte* src, std::byte* dst, int64_t valid, int64_t count) const {
+    const Copy::Dim& dim = c_.dims[0];
+    for (int64_t i = 0; i < valid; ++i)
+      std::memcpy(dst + i * dim.dst, src + i * dim.src, static_cast<size_t>(size_));
+    if (valid < count) zeros(dst + valid * dim.dst, count - valid);
+  }
+  void zeros(std::byte* dst, int64_t count) const {
+    const int64_t step = c_.dims[0].dst;
+    if (step == size_) {
+      std::memset(dst, 0, static_cast<size_t>(count * size_));
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) std::memset(dst + i * step, 0, static_cast<size_t>(size_));
+  }
+
+  const Copy& c_;
+  const CopyKernels& kernels_;
+  const std::byte* src_;
+  std::byte* dst_;
+  const int64_t size_;
+  Writer writers_[2];
+  Writer* before_ = nullptr;
+  alignas(kLine) std::byte stages_[2][kStage];
+};
+
+const CopyKernels& kernels_of(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::kAvx512) return avx512::kCopyKernels;
+  if (isa == Isa::kAvx2) return avx2::kCopyKernels;
+#endif
+  static_cast<void>(isa);
+  return generic::kCopyKernels;
+}
+
+}  // namespace
+
+std::vector<Copy> plan_copies(const Boxes& boxes, bool streamed) {
+  std::vector<Copy> copies;
+  copies.reserve(boxes.moved.size() + boxes.zeroed.size());
+  for (const Box& box : boxes.moved)
+    copies.push_back(Tiler(box, boxes.element_bytes, false, streamed).plan());
+  for (const Box& box : boxes.zeroed)
+    copies.push_back(Tiler(box, boxes.element_bytes, true, streamed).plan());
+  return copies;
+}
+
+bool beyond_caches(int64_t bytes) {
+  // What is said of the last level tells little: it is shared, and machines are shared out.
+  static const int64_t own = [] {
+    const long size = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return size > 0 ? int64_t{size} : int64_t{1} << 20;
+  }();
+  return bytes > 16 * own;
+}
+
+void run_copies(std::span<const Copy> copies, Isa isa, const std::byte* src, std::byte* dst,
+                int64_t first, int64_t last) {
+  const CopyKernels& kernels = kernels_of(isa);
+  for (const Copy& c : copies) {
+    if (last <= 0) break;
+    if (first < c.tiles)
+      Runner(c, kernels, src, dst).run(std::max<int64_t>(first, 0), std::min(last, c.tiles));
+    first -= c.tiles;
+    last -= c.tiles;
+  }
+  if (!copies.empty() && copies.front().streamed) kernels.fence();
+}
+
+}  // namespace tessera::layout
