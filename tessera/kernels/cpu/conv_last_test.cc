@@ -135,6 +135,20 @@ TEST(ConvLast, Depthwise) {
   }
 }
 
+TEST(ConvLast, NarrowGroups) {
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 200; ++i) {
+    const int axes = static_cast<int>(size_between(random, 1, 2));
+    Geometry g = random_geometry(random, axes, axes == 1 ? 70 : 20);
+    g.c = g.m = pick<int64_t>(random, {2, 4, 8});
+    g.groups = pick<int64_t>(random, {2, 3, 13});
+    if (random() % 2) g.dilations.assign(g.dilations.size(), 1);
+    Case c = conv_case(g, random);
+    if (random() % 2) add_steps(c, random);
+    EXPECT_EQ(check(c, random, {.products = products(c)}), 2);
+  }
+}
+
 TEST(ConvLast, FewChannels) {
   std::mt19937_64 random(6);
   for (int i = 0; i < 300; ++i) {

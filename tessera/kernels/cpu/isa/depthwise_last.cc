@@ -1,6 +1,7 @@
-// Depthwise convolution on channels-last operands: a vector of channels of up to kMaxRun output
-// pixels of a row at a time, in registers. A pixel of x is loaded once for all taps of a row that
-// meet it.
+// Convolution of narrow groups (depthwise: of one channel) on channels-last operands: a vector of
+// channels of up to kMaxRun output pixels of a row at a time, in registers. A pixel of x is loaded
+// once for all taps of a row that meet it; of wider groups once for each channel of a group, which
+// is spread over the lanes of its group.
 #include "tessera/kernels/cpu/conv_last_args.h"
 #include "tessera/kernels/cpu/isa/entries.h"
 #include "tessera/kernels/cpu/isa/epilogue.h"
@@ -42,14 +43,54 @@ Finish finish_of(const BoundEpilogue& e) {
   return f;
 }
 
+// A vector of channels of a pixel of x; null: outside, zeros.
+struct Pixel {
+  const float* at;
+  Vec v;
+};
+
+// Spreads channel k of each group over the group's lanes.
+class Spread {
+ public:
+  // For vectors that begin at a channel of a group that leaves `phase` over m.
+  Spread(int64_t m, int64_t phase) {
+    for (int l = 0; l < kLanes; ++l) from_[l] = static_cast<int32_t>((phase + l) / m * m - phase);
+  }
+#if defined(__AVX512F__)
+  Vec of(const Pixel& x, int, int64_t k) const {
+    const __m512i from =
+        _mm512_add_epi32(_mm512_load_si512(from_), _mm512_set1_epi32(static_cast<int>(k)));
+    return _mm512_maskz_permutexvar_ps(0xffff, from, x.v);
+  }
+#elif defined(__AVX2__)
+  Vec of(const Pixel& x, int, int64_t k) const {
+    const __m256i from =
+        _mm256_add_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(from_)),
+                         _mm256_set1_epi32(static_cast<int>(k)));
+    return _mm256_permutevar8x32_ps(x.v, from);
+  }
+#else
+  Vec of(const Pixel& x, int lanes, int64_t k) const {
+    Vec v{};
+    for (int l = 0; x.at && l < lanes; ++l) v[l] = x.at[from_[l] + k];
+    return v;
+  }
+#endif
+
+ private:
+  alignas(64) int32_t from_[kLanes];
+};
+
 // `lanes` channels of a run of pixels, neighbours in a row.
 struct Run {
   const float* x;         // of the first tap of the first pixel, which may lie outside
   int64_t x_ld, x_row;    // floats to the next pixel, to the next row of taps
   int64_t column, width;  // of that tap; pixels of a row of x
-  const float* w;         // (row of taps, tap, kChannelBlock)
+  const float* w;         // (row of taps, channel of a group, tap, kChannelBlock)
   int64_t rows, taps;     // rows of taps inside; taps of a row
   int64_t stride, dilation;
+  int64_t depth;  // channels of a group
+  const Spread* spread;
   float* y;
   int64_t y_ld;
   int lanes;
@@ -101,55 +142,97 @@ TESSERA_INLINE Vec held(Vec v) {
   return v;
 }
 
-// K taps of a row, neighbours, at a stride of S. Whole: all lanes are there and no tap of the run
-// is outside.
-template <int K, int S, int T, bool kWhole>
-void run_of(const Run& r) {
-  const Part part(r.lanes);
-  Vec sum[T];
-  begin(r, part, sum);
-  const float *x = r.x, *w = r.w;
-  for (int64_t i = 0; i < r.rows; ++i, x += r.x_row, w += K * kChannelBlock) {
-    Vec tap[K];
-    TESSERA_UNROLL
-    for (int k = 0; k < K; ++k) tap[k] = load(w + k * kChannelBlock);
-    const float* at = x;
-    TESSERA_UNROLL
-    for (int j = 0; j < (T - 1) * S + K; ++j, at += r.x_ld) {
-      Vec v{};
-      if constexpr (kWhole)
-        v = held(load(at));
-      else if (static_cast<uint64_t>(r.column + j) < static_cast<uint64_t>(r.width))
-        v = part.load(at);
-      TESSERA_UNROLL
-      for (int t = 0; t < T; ++t)
-        if (j - t * S >= 0 && j - t * S < K) sum[t] += tap[j - t * S] * v;
-    }
-  }
-  finish(r, part, sum);
+template <bool kWhole>
+TESSERA_INLINE Pixel pixel_at(const Run& r, const Part& part, const float* at, int64_t column) {
+  if constexpr (kWhole) return {at, held(load(at))};
+  const bool outside = static_cast<uint64_t>(column) >= static_cast<uint64_t>(r.width);
+  if (__builtin_expect(outside, 0)) return {nullptr, Vec{}};
+  return {at, part.load(at)};
 }
 
-// Any taps.
-template <int T, bool kWhole>
-void plain_run(const Run& r) {
-  const Part part(r.lanes);
-  Vec sum[T];
-  begin(r, part, sum);
-  for (int64_t i = 0; i < r.rows; ++i)
-    for (int64_t k = 0; k < r.taps; ++k) {
-      const Vec tap = load(r.w + (i * r.taps + k) * kChannelBlock);
-      int64_t column = r.column + k * r.dilation;
-      const float* at = r.x + i * r.x_row + k * r.dilation * r.x_ld;
+// K taps of a row, neighbours, at a stride of S. Whole: all lanes are there and no tap of the run
+// is outside.
+template <int K, int S>
+struct Shallow {
+  template <int T, bool kWhole>
+  static void run(const Run& r) {
+    const Part part(r.lanes);
+    Vec sum[T];
+    begin(r, part, sum);
+    const float *x = r.x, *w = r.w;
+    for (int64_t i = 0; i < r.rows; ++i, x += r.x_row, w += K * kChannelBlock) {
+      Vec tap[K];
       TESSERA_UNROLL
-      for (int t = 0; t < T; ++t, column += r.stride, at += r.stride * r.x_ld) {
-        if constexpr (kWhole)
-          sum[t] += tap * load(at);
-        else if (static_cast<uint64_t>(column) < static_cast<uint64_t>(r.width))
-          sum[t] += tap * part.load(at);
+      for (int t = 0; t < K; ++t) tap[t] = load(w + t * kChannelBlock);
+      const float* at = x;
+      TESSERA_UNROLL
+      for (int j = 0; j < (T - 1) * S + K; ++j, at += r.x_ld) {
+        const Vec v = pixel_at<kWhole>(r, part, at, r.column + j).v;
+        TESSERA_UNROLL
+        for (int t = 0; t < T; ++t)
+          if (j - t * S >= 0 && j - t * S < K) sum[t] += tap[j - t * S] * v;
       }
     }
-  finish(r, part, sum);
-}
+    finish(r, part, sum);
+  }
+};
+
+// The same for groups of several channels.
+template <int K, int S>
+struct Deep {
+  template <int T, bool kWhole>
+  static void run(const Run& r) {
+    const Part part(r.lanes);
+    Vec sum[T];
+    begin(r, part, sum);
+    constexpr int kPixels = (T - 1) * S + K;
+    const float *x = r.x, *w = r.w;
+    for (int64_t i = 0; i < r.rows; ++i, x += r.x_row) {
+      Pixel pixel[kPixels];
+      TESSERA_UNROLL
+      for (int j = 0; j < kPixels; ++j)
+        pixel[j] = pixel_at<kWhole>(r, part, x + j * r.x_ld, r.column + j);
+      for (int64_t k = 0; k < r.depth; ++k, w += K * kChannelBlock) {
+        Vec tap[K];
+        TESSERA_UNROLL
+        for (int t = 0; t < K; ++t) tap[t] = load(w + t * kChannelBlock);
+        TESSERA_UNROLL
+        for (int j = 0; j < kPixels; ++j) {
+          const Vec v = r.spread->of(pixel[j], r.lanes, k);
+          TESSERA_UNROLL
+          for (int t = 0; t < T; ++t)
+            if (j - t * S >= 0 && j - t * S < K) sum[t] += tap[j - t * S] * v;
+        }
+      }
+    }
+    finish(r, part, sum);
+  }
+};
+
+// Any taps.
+template <bool kDeep>
+struct Plain {
+  template <int T, bool kWhole>
+  static void run(const Run& r) {
+    const Part part(r.lanes);
+    Vec sum[T];
+    begin(r, part, sum);
+    const float* w = r.w;
+    for (int64_t i = 0; i < r.rows; ++i)
+      for (int64_t k = 0; k < (kDeep ? r.depth : 1); ++k)
+        for (int64_t j = 0; j < r.taps; ++j, w += kChannelBlock) {
+          const Vec tap = load(w);
+          int64_t column = r.column + j * r.dilation;
+          const float* at = r.x + i * r.x_row + j * r.dilation * r.x_ld;
+          TESSERA_UNROLL
+          for (int t = 0; t < T; ++t, column += r.stride, at += r.stride * r.x_ld) {
+            const Pixel pixel = pixel_at<kWhole>(r, part, at, column);
+            sum[t] += tap * (kDeep ? r.spread->of(pixel, r.lanes, k) : pixel.v);
+          }
+        }
+    finish(r, part, sum);
+  }
+};
 
 using RunFn = void (*)(const Run&);
 
@@ -158,40 +241,29 @@ struct Runs {
   RunFn fn[kMaxRun + 1][2];
 };
 
-template <int K, int S>
-constexpr Runs runs_of() {
-  return {{{nullptr, nullptr},
-           {run_of<K, S, 1, false>, run_of<K, S, 1, true>},
-           {run_of<K, S, 2, false>, run_of<K, S, 2, true>},
-           {run_of<K, S, 3, false>, run_of<K, S, 3, true>},
-           {run_of<K, S, 4, false>, run_of<K, S, 4, true>},
-           {run_of<K, S, 5, false>, run_of<K, S, 5, true>},
-           {run_of<K, S, 6, false>, run_of<K, S, 6, true>},
-           {run_of<K, S, 7, false>, run_of<K, S, 7, true>},
-           {run_of<K, S, 8, false>, run_of<K, S, 8, true>}}};
-}
-
-constexpr Runs kPlain = {{{nullptr, nullptr},
-                          {plain_run<1, false>, plain_run<1, true>},
-                          {plain_run<2, false>, plain_run<2, true>},
-                          {plain_run<3, false>, plain_run<3, true>},
-                          {plain_run<4, false>, plain_run<4, true>},
-                          {plain_run<5, false>, plain_run<5, true>},
-                          {plain_run<6, false>, plain_run<6, true>},
-                          {plain_run<7, false>, plain_run<7, true>},
-                          {plain_run<8, false>, plain_run<8, true>}}};
-constexpr Runs kRuns31 = runs_of<3, 1>(), kRuns32 = runs_of<3, 2>(), kRuns51 = runs_of<5, 1>(),
-               kRuns52 = runs_of<5, 2>(), kRuns71 = runs_of<7, 1>();
+template <class Taps>
+constexpr Runs kRuns = {{{nullptr, nullptr},
+                         {Taps::template run<1, false>, Taps::template run<1, true>},
+                         {Taps::template run<2, false>, Taps::template run<2, true>},
+                         {Taps::template run<3, false>, Taps::template run<3, true>},
+                         {Taps::template run<4, false>, Taps::template run<4, true>},
+                         {Taps::template run<5, false>, Taps::template run<5, true>},
+                         {Taps::template run<6, false>, Taps::template run<6, true>},
+                         {Taps::template run<7, false>, Taps::template run<7, true>},
+                         {Taps::template run<8, false>, Taps::template run<8, true>}}};
 
 const Runs& runs_for(const ConvShape& s) {
-  if (s.dilation[2] == 1) {
-    if (s.kernel[2] == 3 && s.stride[2] == 1) return kRuns31;
-    if (s.kernel[2] == 3 && s.stride[2] == 2) return kRuns32;
-    if (s.kernel[2] == 5 && s.stride[2] == 1) return kRuns51;
-    if (s.kernel[2] == 5 && s.stride[2] == 2) return kRuns52;
-    if (s.kernel[2] == 7 && s.stride[2] == 1) return kRuns71;
-  }
-  return kPlain;
+  const bool deep = s.C > 1, close = s.dilation[2] == 1;
+  const auto taps = [&](int64_t kernel, int64_t stride) {
+    return close && s.kernel[2] == kernel && s.stride[2] == stride;
+  };
+  if (taps(3, 1)) return deep ? kRuns<Deep<3, 1>> : kRuns<Shallow<3, 1>>;
+  if (taps(3, 2)) return deep ? kRuns<Deep<3, 2>> : kRuns<Shallow<3, 2>>;
+  if (deep) return kRuns<Plain<true>>;
+  if (taps(5, 1)) return kRuns<Shallow<5, 1>>;
+  if (taps(5, 2)) return kRuns<Shallow<5, 2>>;
+  if (taps(7, 1)) return kRuns<Shallow<7, 1>>;
+  return kRuns<Plain<false>>;
 }
 
 struct Item {
@@ -199,6 +271,7 @@ struct Item {
   const float *x, *w;  // of the image
   float* y;
   const Runs& runs;
+  const Spread* spreads;  // for vectors at an even and at an odd number of vectors
   const Finish& finish;
 };
 
@@ -206,7 +279,8 @@ struct Item {
 void output_row(const Item& item, int64_t row, int64_t c0, int64_t c1) {
   const DepthwiseLastArgs& a = item.a;
   const ConvShape& s = a.shape;
-  const int64_t taps = s.kernel[1] * s.kernel[2], h = row * s.stride[1] - s.pad[1];
+  const int64_t block = s.kernel[1] * s.kernel[2] * s.C * kChannelBlock,
+                h = row * s.stride[1] - s.pad[1];
   // Rows of taps [k0, k1) are inside.
   const int64_t k0 = h >= 0 ? 0 : least(s.kernel[1], (-h + s.dilation[1] - 1) / s.dilation[1]);
   const int64_t k1 =
@@ -223,6 +297,7 @@ void output_row(const Item& item, int64_t row, int64_t c0, int64_t c1) {
   r.stride = s.stride[2];
   r.dilation = s.dilation[2];
   r.y_ld = a.y_ld;
+  r.depth = s.C;
   r.finish = &item.finish;
   for (int64_t i = 0; i < runs; ++i) {
     const int64_t o0 = s.out[2] * i / runs, o1 = s.out[2] * (i + 1) / runs;
@@ -235,8 +310,9 @@ void output_row(const Item& item, int64_t row, int64_t c0, int64_t c1) {
     for (r.channel = c0; r.channel < c1; r.channel += kLanes) {
       const int64_t c = r.channel;
       r.x = x + c;
-      r.w = item.w + (c / kChannelBlock * taps + k0 * s.kernel[2]) * kChannelBlock +
+      r.w = item.w + c / kChannelBlock * block + k0 * s.kernel[2] * s.C * kChannelBlock +
             c % kChannelBlock;
+      r.spread = &item.spreads[c / kLanes % 2];
       r.y = y + c;
       r.lanes = static_cast<int>(least<int64_t>(kLanes, c1 - c));
       item.runs.fn[o1 - o0][inside && r.lanes == kLanes](r);
@@ -255,17 +331,20 @@ void depthwise_last(const tessera_launch* launch, uint32_t first, uint32_t count
   const BoundEpilogue epilogue = bind(a.epilogue, launch);
   const Finish finish = finish_of(epilogue);
   const Runs& runs = runs_for(s);
+  const Spread spreads[2] = {Spread(s.M, 0), Spread(s.M, kLanes % s.M)};
+  const int64_t all = s.G * s.M;
   for (uint32_t i = first; i < first + count; ++i) {
     int64_t rest = i;
     const int64_t channels = rest % a.channel_items;
     rest /= a.channel_items;
     const int64_t rows = rest % a.row_items, n = rest / a.row_items;
-    const int64_t c0 = channels * a.channels, c1 = least(s.G, c0 + a.channels);
+    const int64_t c0 = channels * a.channels, c1 = least(all, c0 + a.channels);
     const Item item{.a = a,
                     .x = x + n * s.in[1] * s.in[2] * a.x_ld,
                     .w = w,
                     .y = y + n * s.out[1] * s.out[2] * a.y_ld,
                     .runs = runs,
+                    .spreads = spreads,
                     .finish = finish};
     const int64_t end = least(s.out[1], (rows + 1) * a.rows);
     for (int64_t row = rows * a.rows; row < end; ++row) {
