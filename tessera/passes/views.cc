@@ -123,10 +123,12 @@ class Viewer {
   void run() {
     for (Instruction& i : region_.body)
       if (i.kind == Kind::kLaunch && i.steps.empty()) move_nothing(i);
-    for (size_t n = region_.body.size(); n-- > 0;)
-      if (region_.body[n].kind == Kind::kLaunch && region_.body[n].op->name == "concat" &&
-          region_.body[n].steps.empty())
-        write_in_place(n);
+    for (size_t n = region_.body.size(); n-- > 0;) {
+      Instruction& i = region_.body[n];
+      if (i.kind != Kind::kLaunch || !i.steps.empty() || dead_.contains(&i)) continue;
+      if (i.op->name == "concat") write_in_place(n);
+      if (i.op->name == "transpose") write_turned(i);
+    }
     std::vector<Instruction> kept;
     for (size_t n = 0; n < region_.body.size(); ++n) {
       for (auto& [at, copy] : copies_)
@@ -202,6 +204,23 @@ class Viewer {
       stride = stride * Expr(step);
     }
     return true;
+  }
+
+  // What yields the input of a transpose writes it turned.
+  void write_turned(Instruction& i) {
+    const int from = i.in[0];
+    if (from == kNone || i.out[0] == kNone || slot(from).alias != kNone ||
+        !written_by_launches(from))
+      return;
+    const auto to = place_of(region_, i.out[0]);
+    if (!to) return;
+    Place place = *to;
+    const op::Ints perm = i.attrs.ints("perm");
+    for (size_t a = 0; a < perm.size(); ++a)
+      place.strides[static_cast<size_t>(perm[a])] = to->strides[a];
+    if (!redirect(from, place, &i)) return;
+    ++report_.views;
+    dead_.insert(&i);
   }
 
   // Inputs of a concat become parts of its result; what cannot is copied there.

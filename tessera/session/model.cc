@@ -6,6 +6,7 @@
 #include "tessera/base/limits.h"
 #include "tessera/import/onnx/model.h"
 #include "tessera/ir/reference/interpreter.h"
+#include "tessera/passes/expand.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/schedule.h"
 #include "tessera/passes/simplify.h"
@@ -186,6 +187,7 @@ Result<std::shared_ptr<const plan::Plan>> Model::Impl::make_plan(const op::Bindi
   auto planning = std::make_shared<Planning>();
   planning->sizes = sizes;
   planning->fused = imported.graph;
+  TRY(passes::expand(planning->fused, sizes, sources));
   const auto accepts = [&](const op::Problem& p) -> std::string {
     if (options.layout != passes::LayoutMode::kNone) return passes::refusal(p, sources);
     std::string why;

@@ -7,6 +7,7 @@
 
 namespace tessera::kernels::cpu {
 
+std::span<const Row> attention_rows();
 std::span<const Row> conv_rows();
 std::span<const Row> conv_first_rows();
 std::span<const Row> conv_last_rows();

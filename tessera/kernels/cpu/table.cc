@@ -28,6 +28,7 @@ std::span<const Entry> isa_entries(Isa isa) {
 std::vector<Family> families(Isa isa) {
   return {
       {{}, isa_entries(isa)},
+      {attention_rows(), {}},
       {conv_rows(), {}},
       {conv_first_rows(), {}},
       {conv_last_rows(), {}},

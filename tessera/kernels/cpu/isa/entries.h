@@ -4,6 +4,9 @@
 #include "tessera/tessera_plugin.h"
 
 #define TESSERA_ISA_ENTRIES(X) \
+  X(attention)                 \
+  X(attention_few)             \
+  X(attention_keys)            \
   X(gemm)                      \
   X(gemv)                      \
   X(pack_b)                    \
