@@ -5,9 +5,16 @@
 #include "tessera/passes/batch_norm.h"
 #include "tessera/passes/bias.h"
 #include "tessera/passes/common.h"
+#include "tessera/passes/gelu.h"
+#include "tessera/passes/hard_swish.h"
 #include "tessera/passes/identities.h"
+#include "tessera/passes/layer_norm.h"
+#include "tessera/passes/mean_pool.h"
 #include "tessera/passes/pad.h"
+#include "tessera/passes/relu.h"
 #include "tessera/passes/scale.h"
+#include "tessera/passes/sigmoid.h"
+#include "tessera/passes/softmax.h"
 
 namespace tessera::passes {
 namespace {
@@ -21,8 +28,19 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"identities", identities}, {"common", common}, {"pad", pad},
-    {"batch_norm", batch_norm}, {"scale", scale},   {"bias", bias},
+    {"identities", identities},  // x + 0 -> x
+    {"common", common},          // f(x), f(x) -> f(x) once
+    {"relu", relu},              // max(x, 0) -> relu
+    {"sigmoid", sigmoid},        // x * sigmoid(x) -> silu
+    {"gelu", gelu},              // x/2 (1 + erf(x / sqrt 2)) -> gelu
+    {"hard_swish", hard_swish},  // x * clip(x + 3, 0, 6) / 6 -> hard_swish
+    {"softmax", softmax},        // exp(x - max(x)) / sum -> softmax
+    {"layer_norm", layer_norm},  // (x - mean(x)) / sqrt(var + e) -> layer_norm
+    {"mean_pool", mean_pool},    // mean over the pixels -> global_average_pool
+    {"pad", pad},                // conv(pad(x)) -> conv(x)
+    {"batch_norm", batch_norm},  // batch_norm -> mul, add
+    {"scale", scale},            // conv(x, w) * c -> conv(x, c w)
+    {"bias", bias},              // conv(x, w) + c -> conv(x, w, c)
 };
 
 class Pipeline {

@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "tessera/ir/builder.h"
+#include "tessera/ir/composites.h"
 #include "tessera/ir/text.h"
 #include "tessera/passes/check/golden.h"
 
@@ -147,24 +147,32 @@ class Generator {
     return b_.slice(x, axis, begin, begin + 1 + pick(n - begin));
   }
 
+  // A composite as its decomposition spells it.
   ValueId spelled(ValueId x) {
-    switch (pick(4)) {
-      case 0: {  // the mean over the last axis
-        const int rank = b_.rank(x);
-        if (rank == 0 || size(x, rank - 1) < 1) return x;
-        return b_.div(b_.reduce("sum", x, {-1}, pick(2) != 0),
-                      b_.scalar(DType::kF32, static_cast<double>(size(x, rank - 1))));
-      }
-      case 1:
-        return b_.mul(x, b_.unary("sigmoid", x));
-      case 2:
-        return b_.max(x, b_.scalar(DType::kF32, 0));
-      default: {
-        const ValueId inner = b_.unary("erf", b_.div(x, b_.scalar(DType::kF32, std::sqrt(2.0))));
-        return b_.mul(b_.mul(x, b_.add(inner, b_.scalar(DType::kF32, 1))),
-                      b_.scalar(DType::kF32, 0.5));
-      }
-    }
+    struct Row {
+      std::string_view op;
+      op::Attrs attrs = {};
+      bool scaled = false;
+    };
+    static const Row rows[] = {{"relu"},
+                               {"sigmoid"},
+                               {"silu"},
+                               {"mish"},
+                               {"gelu"},
+                               {"gelu", {{"tanh", int64_t{1}}}},
+                               {"hard_swish"},
+                               {"softmax"},
+                               {"log_softmax"},
+                               {"layer_norm", {{"epsilon", 0.1}}},
+                               {"rms_norm", {{"epsilon", 0.1}}, true}};
+    if (pick(8) == 0 && b_.rank(x) == 4 && size(x, 2) > 0 && size(x, 3) > 0)
+      return ir::mean(b_, x, {2, 3});
+    const Row& row = rows[pick(std::size(rows))];
+    const int rank = b_.rank(x);
+    if (rank < 2 || size(x, rank - 1) < 1) return unary(x);
+    std::vector<ValueId> in{x};
+    if (row.scaled) in.push_back(weight({size(x, rank - 1)}));
+    return ir::find_composite(row.op)->decompose(b_, row.attrs, in, 1)[0];
   }
 
   ValueId step(ValueId x) {
