@@ -12,9 +12,12 @@
 #include "tessera/passes/mean_pool.h"
 #include "tessera/passes/pad.h"
 #include "tessera/passes/relu.h"
+#include "tessera/passes/reshapes.h"
 #include "tessera/passes/scale.h"
 #include "tessera/passes/sigmoid.h"
+#include "tessera/passes/slices.h"
 #include "tessera/passes/softmax.h"
+#include "tessera/passes/transposes.h"
 
 namespace tessera::passes {
 namespace {
@@ -30,6 +33,9 @@ struct Row {
 constexpr Row kRows[] = {
     {"identities", identities},  // x + 0 -> x
     {"common", common},          // f(x), f(x) -> f(x) once
+    {"slices", slices},          // gather(x, 2) -> slice(x, 2, 3)
+    {"transposes", transposes},  // f(transpose(x)) -> transpose(f(x))
+    {"reshapes", reshapes},      // reshape(reshape(x)) -> reshape(x)
     {"relu", relu},              // max(x, 0) -> relu
     {"sigmoid", sigmoid},        // x * sigmoid(x) -> silu
     {"gelu", gelu},              // x/2 (1 + erf(x / sqrt 2)) -> gelu
