@@ -18,10 +18,10 @@ constexpr int64_t kRaggedRun = 1024;  // in the target, where runs begin within 
 constexpr int64_t kLeastTile = 8 << 10, kMostTile = 32 << 10;
 constexpr int64_t kLongRun = 512;     // runs beyond need no stage
 constexpr int64_t kPiece = 64 << 10;  // of a run that has no end
-constexpr int64_t kCrowd = 512;       // bytes; runs of multiples are set apart in a stage
+constexpr int64_t kCrowd = 128;       // bytes; runs of multiples are set apart in a stage
 constexpr int64_t kStage = kMostTile + kMostTile / kCrowd * kLine;
-constexpr int64_t kPortion = 1 << 10;     // bytes between writes of the tile before
-constexpr int64_t kWritePiece = 1 << 10;  // at most, at once
+constexpr int64_t kPortion = 1 << 10;  // bytes moved between looks ahead
+constexpr int64_t kFetchRun = 256;     // bytes that are fetched in a row
 
 int64_t size_of(const Copy& c) { return int64_t{1} << c.log_size; }
 
@@ -59,12 +59,14 @@ class Tiler {
     c_.staged = partial ||
                 (c_.streamed && c_.kind != Copy::Kind::kZero && c_.kind != Copy::Kind::kElements &&
                  (c_.kind == Copy::Kind::kTranspose || run < kLongRun));
-    for (int d = 0; d < c_.rank; ++d) c_.tiles *= (at(d).size + at(d).tile - 1) / at(d).tile;
+    for (int d = 0; d < c_.rank; ++d) c_.tiles *= count(d);
+    choose_panel();
     return c_;
   }
 
  private:
   Copy::Dim& at(int d) { return c_.dims[static_cast<size_t>(d)]; }
+  int64_t count(int d) { return (at(d).size + at(d).tile - 1) / at(d).tile; }
 
   // A short run is one larger element.
   void widen() {
@@ -89,7 +91,8 @@ class Tiler {
       }
   }
 
-  // Grows the tile along one side's runs to so many bytes, as far as they go on.
+  // Grows the tile along one side's runs to so many bytes, as far as they go
+  // on.
   void grow(std::span<const uint8_t> dims, int64_t Copy::Dim::*side, int64_t bytes) {
     int64_t run = size_of(c_);
     for (const uint8_t d : dims) {
@@ -167,6 +170,15 @@ class Tiler {
     });
   }
 
+  void choose_panel() {
+    for (c_.side = 0; c_.side + 1 < c_.rank && count(c_.order[static_cast<size_t>(c_.side)]) == 1;)
+      ++c_.side;
+    const int d = c_.order[static_cast<size_t>(c_.side)];
+    c_.across = count(d);
+    c_.panel =
+        std::max<int64_t>(1, kFetchRun / std::max<int64_t>(std::abs(at(d).src) * at(d).tile, 1));
+  }
+
   void choose_row() {
     if (c_.kind == Copy::Kind::kTranspose) return;
     c_.row = 0;
@@ -202,182 +214,201 @@ Tile tile_at(const Copy& c, int64_t n) {
   return t;
 }
 
-// Takes a tile's runs from the stage to the target, a few at a time.
-class Writer {
+// The lines of a tile's source, or of several side by side, asked for a few at
+// a time.
+class Fetcher {
  public:
-  Writer(const Copy& c, const CopyKernels& kernels, std::byte* dst)
-      : c_(c), kernels_(kernels), dst_(dst) {}
+  explicit Fetcher(const std::byte* src) : src_(src) {}
 
-  // The tile lies at `stage`; returns how its dimensions are to be laid out there.
-  std::array<int64_t, kBoxRank> begin(const Tile& t, const std::byte* stage) {
-    std::array<int64_t, kBoxRank> strides;
-    int64_t packed = size_of(c_);
-    run_ = packed;
+  void begin(const Copy& c, const Tile& t) {
+    run_ = size_of(c);
     rank_ = 0;
-    for (int d = 0; d < c_.rank; ++d) {
-      const auto i = static_cast<size_t>(d);
-      strides[i] = packed;
-      if (t.extents[i] == 1) continue;
-      if (rank_ == 0 && c_.dims[i].dst == run_) {
-        packed = run_ *= t.extents[i];
+    left_ = 1;
+    for (int k = 0; k < c.rank; ++k) {
+      const uint8_t d = c.order[static_cast<size_t>(k)];
+      if (t.extents[d] == 1) continue;
+      if (rank_ == 0 && c.dims[d].src == run_) {
+        run_ *= t.extents[d];
         continue;
       }
-      // Runs of a power of two would crowd the same lines of the cache.
-      if (rank_ == 0) strides[i] = packed = pitch_ = run_ % kCrowd == 0 ? run_ + kLine : run_;
       index_[rank_] = 0;
-      extents_[rank_] = t.extents[i];
-      steps_[rank_++] = c_.dims[i].dst;
-      packed *= t.extents[i];
+      extents_[rank_] = t.extents[d];
+      steps_[rank_++] = c.dims[d].src;
+      left_ *= t.extents[d];
     }
-    from_ = stage;
-    to_ = dst_ + t.dst;
-    at_ = 0;
-    done_ = false;
-    return strides;
+    row_ = src_ + t.src;
+    line_ = first_line();
   }
 
-  // Writes about so many bytes, as far as they go.
-  void write(int64_t bytes) {
-    while (bytes > 0 && !done_) {
-      std::byte* const to = to_ + at_;
-      // Cuts a run where a line begins.
-      const int64_t offset = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % kLine);
-      const int64_t piece = std::min(run_ - at_, kWritePiece - offset);
-      if (c_.streamed)
-        kernels_.stream(from_ + at_, to, piece);
-      else
-        std::memcpy(to, from_ + at_, static_cast<size_t>(piece));
-      bytes -= piece;
-      at_ += piece;
-      if (at_ == run_) next();
+  // So many bytes, as far as there are.
+  void fetch(int64_t bytes) {
+    for (; bytes > 0 && left_ > 0; bytes -= kLine) {
+      __builtin_prefetch(line_, 0, 2);
+      if (line_ += kLine; line_ < row_ + run_) continue;
+      next_row();
+      --left_;
+      line_ = first_line();
     }
   }
-  void finish() { write(INT64_MAX); }
 
  private:
-  void next() {
-    at_ = 0;
-    from_ += pitch_;
+  const std::byte* first_line() const { return row_ - reinterpret_cast<uintptr_t>(row_) % kLine; }
+  void next_row() {
     for (size_t d = 0; d < rank_; ++d) {
-      to_ += steps_[d];
+      row_ += steps_[d];
       if (++index_[d] < extents_[d]) return;
-      to_ -= steps_[d] * extents_[d];
+      row_ -= steps_[d] * extents_[d];
       index_[d] = 0;
     }
-    done_ = true;
   }
 
-  const Copy& c_;
-  const CopyKernels& kernels_;
-  std::byte* dst_;
-  const std::byte* from_ = nullptr;
-  std::byte* to_ = nullptr;
-  int64_t run_ = 0, pitch_ = 0, at_ = 0;
-  bool done_ = true;
+  const std::byte* src_;
+  const std::byte* row_ = nullptr;
+  const std::byte* line_ = nullptr;
+  int64_t run_ = 0, left_ = 0;
   size_t rank_ = 0;
   std::array<int64_t, kBoxRank> index_, extents_, steps_;
 };
 
-// Fills one stage while the other goes to the target, so that reads and writes overlap.
 class Runner {
  public:
   Runner(const Copy& c, const CopyKernels& kernels, const std::byte* src, std::byte* dst)
-      : c_(c),
-        kernels_(kernels),
-        src_(src),
-        dst_(dst),
-        size_(size_of(c)),
-        writers_{{c, kernels, dst}, {c, kernels, dst}} {}
+      : c_(c), kernels_(kernels), src_(src), dst_(dst), size_(size_of(c)), fetcher_(src) {}
 
   void run(int64_t first, int64_t last) {
-    Tile t = tile_at(c_, first);
-    for (int64_t n = first; n < last; ++n) {
-      const Tile next = n + 1 < last ? tile_at(c_, n + 1) : t;
-      move(t, n % 2 != 0, c_.streamed ? next.src - t.src : 0);
-      t = next;
+    for (int64_t n = first; n < last;) {
+      const int64_t end = std::min(panel_end(n), last);
+      if (c_.streamed && end < last)
+        fetcher_.begin(c_, panel_at(end, std::min(panel_end(end), last)));
+      for (; n < end; ++n) move(tile_at(c_, n));
     }
-    for (Writer& writer : writers_) writer.finish();
   }
 
  private:
   using Strides = std::array<int64_t, kBoxRank>;
 
-  void move(const Tile& t, bool odd, int64_t ahead) {
+  // Tiles that lie side by side in the source, from n on.
+  int64_t panel_end(int64_t n) const {
+    const int64_t along = n % c_.across;
+    return n - along % c_.panel + std::min(c_.panel, c_.across - (along - along % c_.panel));
+  }
+  Tile panel_at(int64_t n, int64_t end) const {
+    Tile t = tile_at(c_, n);
+    const size_t d = c_.order[static_cast<size_t>(c_.side)];
+    const Tile last = tile_at(c_, end - 1);
+    t.extents[d] = (end - 1 - n) * c_.dims[d].tile + last.extents[d];
+    return t;
+  }
+
+  void move(const Tile& t) {
     Strides out;
     std::byte* to = dst_ + t.dst;
-    before_ = nullptr;
     if (c_.staged) {
-      to = stages_[odd];
-      writers_[odd].finish();
-      out = writers_[odd].begin(t, to);
-      before_ = &writers_[!odd];
+      to = stage_;
+      out = stage_strides(t);
     } else {
       for (size_t d = 0; d < kBoxRank; ++d) out[d] = c_.dims[d].dst;
     }
     const int64_t valid = std::clamp<int64_t>(c_.valid - t.begin, 0, t.extents[0]);
-    if (c_.kind == Copy::Kind::kRuns && valid < t.extents[0]) std::memset(to, 0, sizeof stages_[0]);
-    patches(t, out, ahead, valid, c_.rank, src_ + t.src, to);
+    if (c_.kind == Copy::Kind::kRuns && valid < t.extents[0]) std::memset(to, 0, sizeof stage_);
+    patches(t, out, valid, c_.rank, src_ + t.src, to);
+    if (c_.staged) {
+      flush(t, c_.rank, stage_, dst_ + t.dst);
+    }
   }
 
-  // One patch for each index of the dimensions that are neither a run nor a row.
-  void patches(const Tile& t, const Strides& out, int64_t ahead, int64_t valid, int depth,
-               const std::byte* src, std::byte* dst) {
+  // Runs of the target, packed.
+  Strides stage_strides(const Tile& t) {
+    Strides strides;
+    int64_t packed = run_ = size_;
+    joined_ = 0;
+    for (int d = 0; d < c_.rank; ++d) {
+      const auto i = static_cast<size_t>(d);
+      strides[i] = packed;
+      const bool joins = joined_ == d && (t.extents[i] == 1 || c_.dims[i].dst == run_);
+      if (joins) {
+        packed = run_ *= t.extents[i];
+        ++joined_;
+      } else if (joined_ == d) {
+        // Runs of a power of two would crowd the same lines of the cache.
+        strides[i] = packed = pitch_ = run_ % kCrowd == 0 ? run_ + kLine : run_;
+        packed *= t.extents[i];
+      } else {
+        packed *= t.extents[i];
+      }
+    }
+    return strides;
+  }
+  // Returns where the stage goes on.
+  const std::byte* flush(const Tile& t, int depth, const std::byte* from, std::byte* to) {
+    if (depth > joined_ + 1) {
+      const auto d = static_cast<size_t>(depth - 1);
+      for (int64_t i = 0; i < t.extents[d]; ++i)
+        from = flush(t, depth - 1, from, to + i * c_.dims[d].dst);
+      return from;
+    }
+    const auto d = static_cast<size_t>(joined_);
+    const int64_t rows = depth > joined_ ? t.extents[d] : 1;
+    (c_.streamed ? kernels_.stream
+                 : kernels_.rows)({from, pitch_, to, c_.dims[d].dst, rows, run_, 0});
+    return from + rows * pitch_;
+  }
+
+  // One patch for each index of the dimensions that are neither a run nor a
+  // row.
+  void patches(const Tile& t, const Strides& out, int64_t valid, int depth, const std::byte* src,
+               std::byte* dst) {
     while (depth-- > 1) {
       const auto d = static_cast<size_t>(depth);
       if (depth == c_.row || t.extents[d] == 1) continue;
       for (int64_t i = 0; i < t.extents[d]; ++i)
-        patches(t, out, ahead, valid, depth, src + i * c_.dims[d].src, dst + i * out[d]);
+        patches(t, out, valid, depth, src + i * c_.dims[d].src, dst + i * out[d]);
       return;
     }
     const auto row = static_cast<size_t>(c_.row);
     const int64_t rows = c_.row > 0 ? t.extents[row] : 1;
-    const int64_t row_in = c_.row > 0 ? c_.dims[row].src : 0, row_out = c_.row > 0 ? out[row] : 0;
+    const int64_t in = c_.row > 0 ? c_.dims[row].src : 0, to = c_.row > 0 ? out[row] : 0;
     switch (c_.kind) {
       case Copy::Kind::kTranspose:
-        return transpose({src, c_.dims[0].src, dst, row_out, t.extents[0], rows, valid, ahead});
+        return transpose({src, c_.dims[0].src, dst, to, t.extents[0], rows, valid});
       case Copy::Kind::kRuns:
-        if (c_.streamed && !c_.staged) {
-          for (int64_t i = 0; i < rows; ++i)
-            kernels_.stream(src + i * row_in, dst + i * row_out, t.extents[0] * size_);
-          return;
-        }
-        return copy_rows({src, row_in, dst, row_out, rows, valid * size_, 0, ahead});
+        return copy_rows({src, in, dst, to, rows, valid * size_, 0});
       case Copy::Kind::kElements:
         for (int64_t i = 0; i < rows; ++i)
-          elements(src + i * row_in, dst + i * row_out, valid, t.extents[0]);
+          elements(src + i * in, dst + i * to, valid, t.extents[0]);
         return;
       case Copy::Kind::kZero:
-        for (int64_t i = 0; i < rows; ++i) zeros(dst + i * row_out, t.extents[0]);
+        for (int64_t i = 0; i < rows; ++i) zeros(dst + i * to, t.extents[0]);
         return;
     }
   }
 
-  // A patch in portions, each followed by as much of the tile before.
+  // Portions of a patch, each followed by a look ahead.
   void transpose(Patch p) {
     const auto move = kernels_.transpose[c_.log_size];
-    if (!before_) return move(p);
-    const int64_t lanes = std::max<int64_t>(kLine / size_, 1);
+    if (!c_.streamed) return move(p);
+    const int64_t lanes = 16 / size_;
+    const int64_t rows = p.rows;
     int64_t portion = std::max<int64_t>(kPortion / (p.cols * size_), 1);
     portion = (portion + lanes - 1) / lanes * lanes;
-    for (int64_t left = p.rows; left > 0; left -= portion) {
-      p.rows = std::min(left, portion);
-      // What is left over is done with what comes before it.
-      if (left < 2 * portion && left > portion && left - portion < lanes) p.rows = left;
+    for (int64_t b = 0; b < rows; b += portion) {
+      // A rest that is too short for vectors is done with what comes before it.
+      if (rows - b < 2 * portion && rows - b - portion < lanes) portion = rows - b;
+      p.rows = portion;
+      fetcher_.fetch(p.rows * p.cols * size_);
       move(p);
-      before_->write(p.rows * p.cols * size_);
-      if (p.rows == left) break;
       p.src += portion * p.in;
       p.dst += portion * size_;
       p.valid -= portion;
     }
   }
   void copy_rows(Patch p) {
-    if (!before_) return kernels_.rows(p);
-    const int64_t portion = std::max<int64_t>(kPortion / p.cols, 1);
-    for (int64_t left = p.rows; left > 0; left -= portion) {
-      p.rows = std::min(left, portion);
-      kernels_.rows(p);
-      before_->write(p.rows * p.cols);
+    if (!c_.streamed) return kernels_.rows(p);
+    const int64_t rows = p.rows, portion = std::max<int64_t>(kPortion / p.cols, 1);
+    for (int64_t b = 0; b < rows; b += portion) {
+      p.rows = std::min(rows - b, portion);
+      fetcher_.fetch(p.rows * p.cols);
+      (c_.staged ? kernels_.rows : kernels_.stream)(p);
       p.src += portion * p.in;
       p.dst += portion * p.out;
     }
@@ -403,9 +434,10 @@ class Runner {
   const std::byte* src_;
   std::byte* dst_;
   const int64_t size_;
-  Writer writers_[2];
-  Writer* before_ = nullptr;
-  alignas(kLine) std::byte stages_[2][kStage];
+  Fetcher fetcher_;
+  int joined_ = 0;               // dimensions that a run of the target spans
+  int64_t run_ = 0, pitch_ = 0;  // bytes of it, and to the next one
+  alignas(kLine) std::byte stage_[kStage];
 };
 
 const CopyKernels& kernels_of(Isa isa) {
@@ -430,7 +462,8 @@ std::vector<Copy> plan_copies(const Boxes& boxes, bool streamed) {
 }
 
 bool beyond_caches(int64_t bytes) {
-  // What is said of the last level tells little: it is shared, and machines are shared out.
+  // What is said of the last level tells little: it is shared, and machines are
+  // shared out.
   static const int64_t own = [] {
     const long size = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
     return size > 0 ? int64_t{size} : int64_t{1} << 20;

@@ -1,9 +1,11 @@
 // Moves a box of elements, tile by tile.
 //
-//   tiles      follow the source's order; their sides are runs of both layouts, so that whole lines
+//   tiles      follow the source's order; their sides are runs of both layouts,
+//   so that whole lines
 //              are read and written
 //   kernels    transpose a tile in registers, or copy its runs
-//   stage      large targets: a tile is put together in the first cache, and whole lines go past
+//   stage      large targets: a tile is put together in the first cache, and
+//   whole lines go past
 //              the caches, while the next tile is fetched
 #pragma once
 
@@ -19,8 +21,8 @@
 
 namespace tessera::layout {
 
-// A box, tiled; plain data, so that it may travel in a launch's constants. Strides and offsets in
-// bytes, dimensions by rising target stride.
+// A box, tiled; plain data, so that it may travel in a launch's constants.
+// Strides and offsets in bytes, dimensions by rising target stride.
 struct Copy {
   enum class Kind : uint8_t {
     kRuns,       // dims[0] is a run on both sides; dims[row] counts the runs
@@ -46,11 +48,16 @@ struct Copy {
   int64_t dst = 0;
   int64_t valid = 0;  // elements of dims[0]; beyond them zeros
   int64_t tiles = 1;
+  int32_t side = 0;    // in `order`: the dimension along which `panel` tiles are
+                       // fetched at once
+  int64_t across = 1;  // tiles along it
+  int64_t panel = 1;
 };
 
 // Copies for all boxes. `streamed`: the target is too large for the caches.
 std::vector<Copy> plan_copies(const Boxes& boxes, bool streamed);
-// Whether conversions of so many bytes, both sides together, should go past the caches.
+// Whether conversions of so many bytes, both sides together, should go past the
+// caches.
 bool beyond_caches(int64_t bytes);
 
 // Tiles [first, last) of the copies' tiles, counted through.

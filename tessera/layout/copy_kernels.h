@@ -18,7 +18,6 @@ struct Patch {
   int64_t rows;
   int64_t cols;
   int64_t valid;
-  int64_t ahead;  // bytes from what is read now to what will be read soon; 0: not known
 };
 
 inline constexpr int kElementSizes = 5;  // 1, 2, 4, 8, 16 bytes
@@ -26,8 +25,8 @@ inline constexpr int kElementSizes = 5;  // 1, 2, 4, 8, 16 bytes
 struct CopyKernels {
   void (*transpose[kElementSizes])(const Patch& patch);  // by the logarithm of the element's size
   void (*rows)(const Patch& patch);
-  // Contiguous bytes, past the caches; done when `fence` returns.
-  void (*stream)(const std::byte* src, std::byte* dst, int64_t bytes);
+  // As rows, past the caches; done when `fence` returns.
+  void (*stream)(const Patch& patch);
   void (*fence)();
 };
 

@@ -110,12 +110,6 @@ Vector<kBytes> load_lanes(const std::byte* from, int64_t step) {
 
 constexpr int log2_of(int n) { return n <= 1 ? 0 : 1 + log2_of(n / 2); }
 
-void prefetch(const std::byte* from, int64_t bytes) {
-  const std::byte* const end = from + bytes;
-  for (from -= reinterpret_cast<uintptr_t>(from) % kLine; from < end; from += kLine)
-    __builtin_prefetch(from, 0, 2);
-}
-
 template <int kSize>
 struct ElementOf {
   struct Type {
@@ -191,7 +185,6 @@ int64_t interleave(const Patch& p) {
     for (int r = 0; r < kRows; ++r) store_lanes<kBytes>(v[r], to + r * kLane, kRows * kLane);
     a += kBytes / kSize;
   };
-  for (int r = 0; p.ahead && r < kRows; ++r) prefetch(p.src + r * p.in + p.ahead, p.cols * kSize);
   while (a + kVector / kSize <= p.cols) block(std::integral_constant<int, kVector>());
   while (a + kLane / kSize <= p.cols) block(std::integral_constant<int, kLane>());
   return a;
@@ -205,7 +198,6 @@ int64_t take_apart(const Patch& p) {
   const auto block = [&](auto bytes) {
     constexpr int kBytes = decltype(bytes)::value;
     const std::byte* from = p.src + b * p.in;
-    if (p.ahead) prefetch(from + p.ahead, kCols * kBytes);
     Vector<kBytes> v[kCols];
     for (int c = 0; c < kCols; ++c) v[c] = load_lanes<kBytes>(from + c * kLane, kCols * kLane);
     shuffle<kSize, kCols, log2_of(kPerLane), kBytes>(v);
@@ -225,8 +217,6 @@ void transpose_wide(const Patch& p) {
     const int live = static_cast<int>(p.valid - b < kRows ? p.valid - b : kRows);
     const std::byte* src = p.src + b * p.in;
     std::byte* dst = p.dst + b * kSize;
-    if (p.ahead)
-      for (int r = 0; r < live; ++r) prefetch(src + r * p.in + p.ahead, p.cols * kSize);
     int64_t a = 0;
     const auto block = [&](auto bytes) {
       transpose_block<kSize, decltype(bytes)::value>(src + a * kSize, p.in, dst + a * p.out, p.out,
@@ -311,7 +301,6 @@ void copy(const std::byte* src, std::byte* dst, int64_t bytes) {
 void rows(const Patch& p) {
   for (int64_t b = 0; b < p.rows; ++b) {
     const std::byte* from = p.src + b * p.in;
-    if (p.ahead) prefetch(from + p.ahead, p.cols);
     copy(from, p.dst + b * p.out, p.cols);
   }
 }
@@ -337,15 +326,20 @@ void fence() {}
 #endif
 
 // Whole lines go past the caches; what begins or ends within a line is shared with its neighbours.
-void stream(const std::byte* src, std::byte* dst, int64_t bytes) {
-  const int64_t before = -reinterpret_cast<intptr_t>(dst) & (kLine - 1);
-  const int64_t head = before < bytes ? before : bytes;
-  copy(src, dst, head);
-  int64_t i = head;
-  for (; i + kLine <= bytes; i += kLine)
-    for (int k = 0; k < kLine; k += kVector)
-      store_past<kVector>(dst + i + k, load<kVector>(src + i + k));
-  if (i < bytes) copy(src + i, dst + i, bytes - i);
+// No other store comes between those of whole lines, which would hold them up.
+void stream(const Patch& p) {
+  const std::byte* from = p.src;
+  std::byte* to = p.dst;
+  for (int64_t b = 0; b < p.rows; ++b, from += p.in, to += p.out) {
+    const int64_t before = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
+    const int64_t head = before < p.cols ? before : p.cols;
+    if (head > 0) copy(from, to, head);
+    int64_t i = head;
+    for (; i + kLine <= p.cols; i += kLine)
+      for (int k = 0; k < kLine; k += kVector)
+        store_past<kVector>(to + i + k, load<kVector>(from + i + k));
+    if (i < p.cols) copy(from + i, to + i, p.cols - i);
+  }
 }
 
 }  // namespace
