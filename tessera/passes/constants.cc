@@ -37,6 +37,28 @@ bool scale_any(const op::Tensor& w, op::Tensor& result, std::span<const double> 
   return fine;
 }
 
+// fn of each pair of elements, broadcast, of at most `limit` bytes.
+std::optional<op::Tensor> broadcast_pairs(const op::Tensor& a, const op::Tensor& b, int64_t limit,
+                                          const std::function<double(double, double)>& fn) {
+  op::Dims dims(static_cast<size_t>(std::max(a.rank(), b.rank())));
+  for (size_t i = 1; i <= dims.size(); ++i) {
+    auto size = [i](const op::Tensor& t) {
+      return static_cast<int>(i) <= t.rank() ? t.dim(t.rank() - static_cast<int>(i)) : 1;
+    };
+    if (size(a) != size(b) && size(a) != 1 && size(b) != 1) return std::nullopt;
+    dims[dims.size() - i] = size(a) == 1 ? size(b) : size(a);
+  }
+  const auto count = op::element_count(dims);
+  if (!count || packed_bytes(a.dtype(), *count) > limit) return std::nullopt;
+  auto result = op::Tensor::make(a.dtype(), dims);
+  if (!result) return std::nullopt;
+  const op::Dims sa = op::broadcast_strides(a.dims(), dims),
+                 sb = op::broadcast_strides(b.dims(), dims);
+  for (op::Index at(dims); !at.done(); at.next())
+    result->set_f64(at.linear(), fn(a.f64(at.dot(sa)), b.f64(at.dot(sb))));
+  return *std::move(result);
+}
+
 }  // namespace
 
 std::optional<std::vector<double>> along_axis(const op::Tensor& c, int rank, int axis,
@@ -71,23 +93,16 @@ std::optional<op::Tensor> scaled(const op::Tensor& w, int axis, std::span<const 
 
 std::optional<op::Tensor> combined(const op::Tensor& a, const op::Tensor& b,
                                    const std::function<double(double, double)>& fn) {
-  op::Dims dims(static_cast<size_t>(std::max(a.rank(), b.rank())));
-  for (size_t i = 1; i <= dims.size(); ++i) {
-    auto size = [i](const op::Tensor& t) {
-      return static_cast<int>(i) <= t.rank() ? t.dim(t.rank() - static_cast<int>(i)) : 1;
-    };
-    if (size(a) != size(b) && size(a) != 1 && size(b) != 1) return std::nullopt;
-    dims[dims.size() - i] = size(a) == 1 ? size(b) : size(a);
-  }
-  auto result = op::Tensor::make(a.dtype(), dims);
-  if (!result || result->count() > std::max(a.count(), b.count())) return std::nullopt;
-  const op::Dims sa = op::broadcast_strides(a.dims(), dims),
-                 sb = op::broadcast_strides(b.dims(), dims);
-  for (op::Index at(dims); !at.done(); at.next()) {
-    result->set_f64(at.linear(), fn(a.f64(at.dot(sa)), b.f64(at.dot(sb))));
-    if (!std::isfinite(result->f64(at.linear()))) return std::nullopt;
-  }
-  return *std::move(result);
+  const int64_t limit = std::max(a.bytes().value, b.bytes().value);
+  auto result = broadcast_pairs(a, b, limit, fn);
+  if (!result) return std::nullopt;
+  for (int64_t i = 0; i < result->count(); ++i)
+    if (!std::isfinite(result->f64(i))) return std::nullopt;
+  return result;
+}
+
+std::optional<op::Tensor> broadcast_sum(const op::Tensor& a, const op::Tensor& b, int64_t limit) {
+  return broadcast_pairs(a, b, limit, std::plus<double>());
 }
 
 Result<op::Tensor> transposed(const op::Tensor& x, std::span<const int64_t> perm) {

@@ -26,6 +26,9 @@ std::optional<op::Tensor> scaled(const op::Tensor& w, int axis, std::span<const 
 std::optional<op::Tensor> combined(const op::Tensor& a, const op::Tensor& b,
                                    const std::function<double(double, double)>& fn);
 
+// a + b, broadcast; nullopt where the result has more than `limit` bytes. Infinities stay.
+std::optional<op::Tensor> broadcast_sum(const op::Tensor& a, const op::Tensor& b, int64_t limit);
+
 // y(i...) = x(i[perm]...), as operator transpose.
 Result<op::Tensor> transposed(const op::Tensor& x, std::span<const int64_t> perm);
 // Tensors of equal sizes, except along `axis`, one behind the other.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/passes/attention.h"
 #include "tessera/passes/batch_norm.h"
 #include "tessera/passes/bias.h"
 #include "tessera/passes/common.h"
@@ -33,9 +34,6 @@ struct Row {
 constexpr Row kRows[] = {
     {"identities", identities},  // x + 0 -> x
     {"common", common},          // f(x), f(x) -> f(x) once
-    {"slices", slices},          // gather(x, 2) -> slice(x, 2, 3)
-    {"transposes", transposes},  // f(transpose(x)) -> transpose(f(x))
-    {"reshapes", reshapes},      // reshape(reshape(x)) -> reshape(x)
     {"relu", relu},              // max(x, 0) -> relu
     {"sigmoid", sigmoid},        // x * sigmoid(x) -> silu
     {"gelu", gelu},              // x/2 (1 + erf(x / sqrt 2)) -> gelu
@@ -43,6 +41,10 @@ constexpr Row kRows[] = {
     {"softmax", softmax},        // exp(x - max(x)) / sum -> softmax
     {"layer_norm", layer_norm},  // (x - mean(x)) / sqrt(var + e) -> layer_norm
     {"mean_pool", mean_pool},    // mean over the pixels -> global_average_pool
+    {"attention", attention},    // softmax(q k^T) v -> attention
+    {"slices", slices},          // gather(x, 2) -> slice(x, 2, 3)
+    {"transposes", transposes},  // f(transpose(x)) -> transpose(f(x))
+    {"reshapes", reshapes},      // reshape(reshape(x)) -> reshape(x)
     {"pad", pad},                // conv(pad(x)) -> conv(x)
     {"batch_norm", batch_norm},  // batch_norm -> mul, add
     {"scale", scale},            // conv(x, w) * c -> conv(x, c w)

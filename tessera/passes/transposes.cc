@@ -71,6 +71,27 @@ bool sink(Site& at) {
                     fmt::format("{} before transpose", at.node.op->name));
 }
 
+// concat(transpose(x), transpose(y))
+bool below_concat(Site& at) {
+  if (!at.is("concat") || at.node.inputs.size() < 2) return false;
+  op::Ints perm;
+  std::vector<const ir::Node*> nodes;
+  std::vector<ir::ValueId> inputs;
+  for (ir::ValueId id : at.node.inputs) {
+    const ir::Node* t = at.producer(id, "transpose");
+    if (!t || at.uses(id) != 1 || (!perm.empty() && perm != t->attrs.ints("perm"))) return false;
+    perm = t->attrs.ints("perm");
+    nodes.push_back(t);
+    inputs.push_back(t->inputs[0]);
+  }
+  const int64_t axis = at.node.attrs.i("axis");
+  const int64_t own =
+      perm[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(perm.size()) : axis)];
+  ir::Builder& b = at.build(nodes);
+  return at.replace(b.transpose(b.concat(std::move(inputs), own), std::move(perm)),
+                    "concat before transpose");
+}
+
 // dot(a, transpose(b))
 bool into_dot(Site& at) {
   if (!at.is("dot")) return false;
@@ -93,7 +114,7 @@ bool into_dot(Site& at) {
 }  // namespace
 
 void transposes(Rewriter& rewriter) {
-  rewriter.walk([](Site& at) { return join(at) || sink(at) || into_dot(at); });
+  rewriter.walk([](Site& at) { return join(at) || sink(at) || below_concat(at) || into_dot(at); });
 }
 
 }  // namespace tessera::passes
