@@ -21,6 +21,7 @@ std::span<const Row> pool_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> resize_rows();
 std::span<const Row> rnn_rows();
+std::span<const Row> softmax_rows();
 // With their entries.
 Family index_family();
 Family move_family();

@@ -42,6 +42,7 @@ std::vector<Family> families(Isa isa) {
       {reduce_rows(), {}},
       {resize_rows(), {}},
       {rnn_rows(), {}},
+      {softmax_rows(), {}},
       index_family(),
       move_family(),
   };

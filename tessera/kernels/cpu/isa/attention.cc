@@ -8,6 +8,7 @@
 
 #include "tessera/kernels/cpu/isa/entries.h"
 #include "tessera/kernels/cpu/isa/math.h"
+#include "tessera/kernels/cpu/isa/rows.h"
 #include "tessera/kernels/cpu/isa/tile_product.h"
 
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
@@ -76,7 +77,10 @@ void finish_scores(const AttentionArgs& a, const Mask& mask, int64_t s, int64_t 
                    float* scores) {
   if (a.softcap > 0) {
     const float cap = a.softcap, inverse = 1 / cap;
-    for (int64_t j = 0; j < count; ++j) scores[j] = cap * tanh_of(scores[j] * inverse);
+    each_vector<float>(
+        0, count, [&](auto lanes, int64_t j) __attribute__((always_inline)) {
+          lanes.store(scores + j, cap * tanh_of(lanes.load(scores + j) * inverse));
+        });
   }
   if (mask.kind == AttentionMask::kBool) {
     const auto* visible = static_cast<const uint8_t*>(mask.data) + s * mask.row + t0 * mask.key;
@@ -91,26 +95,28 @@ void finish_scores(const AttentionArgs& a, const Mask& mask, int64_t s, int64_t 
 }
 
 float largest(const float* x, int64_t count) {
-  float lanes[kLanes];
-  for (int i = 0; i < kLanes; ++i) lanes[i] = kHidden;
+  Vec top[2] = {splat(kHidden), splat(kHidden)};
   int64_t j = 0;
-  for (; j + kLanes <= count; j += kLanes)
-    for (int i = 0; i < kLanes; ++i) lanes[i] = x[j + i] > lanes[i] ? x[j + i] : lanes[i];
-  for (; j < count; ++j) lanes[0] = x[j] > lanes[0] ? x[j] : lanes[0];
-  float m = kHidden;
-  for (int i = 0; i < kLanes; ++i) m = lanes[i] > m ? lanes[i] : m;
-  return m;
+  for (; j + 2 * kLanes <= count; j += 2 * kLanes)
+    for (int w = 0; w < 2; ++w) top[w] = max_of(load(x + j + w * kLanes), top[w]);
+  each_vector<float>(
+      j, count, [&](auto lanes, int64_t i) __attribute__((always_inline)) {
+        top[0] = max_of(lanes.load(x + i, top[0]), top[0]);
+      });
+  return max_lanes(max_of(top[0], top[1]));
 }
+
+float exp_one(float x) { return exp2_of(splat(x * kLog2E))[0]; }
 
 // x = exp(x - m); the sum.
 float exponentials(float* x, int64_t count, float m) {
-  for (int64_t j = 0; j < count; ++j) x[j] = exp_of(x[j] - m);
-  Vec sum{};
-  int64_t j = 0;
-  for (; j + kLanes <= count; j += kLanes) sum += load(x + j);
-  float total = sum_lanes(sum);
-  for (; j < count; ++j) total += x[j];
-  return total;
+  const Vec top = splat(m), hidden = splat(kHidden);
+  return static_cast<float>(sum_of<float>(
+      count, [&](auto lanes, int64_t j) __attribute__((always_inline)) {
+        const Vec e = exp2_of((lanes.load(x + j, hidden) - top) * kLog2E);
+        lanes.store(x + j, e);
+        return e;
+      }));
 }
 
 void scale_row(float* x, int64_t count, float factor) {
@@ -165,7 +171,7 @@ void query_block(const AttentionArgs& a, const Mask& mask, const Queries& item) 
         l[r] += poison;
         continue;
       }
-      const float rescale = before == kHidden ? 0 : exp_of(before - peak);
+      const float rescale = before == kHidden ? 0 : exp_one(before - peak);
       l[r] = l[r] * (before == kHidden ? 1 : rescale) + exponentials(row, keys, peak);
       if (before != kHidden && rescale != 1) scale_row(y + r * width, width, rescale);
       m[r] = peak;
@@ -268,7 +274,7 @@ void attention_few(const tessera_launch* launch, uint32_t first, uint32_t count)
           for (int64_t j = 0; j < block; ++j) l += scores[j] == scores[j] ? 0 : scores[j];
           continue;
         }
-        const float rescale = m == kHidden ? 0 : exp_of(m - peak);
+        const float rescale = m == kHidden ? 0 : exp_one(m - peak);
         l = l * (m == kHidden ? 1 : rescale) + exponentials(scores, block, peak);
         scale_row(sum, a.F, rescale);
         m = peak;

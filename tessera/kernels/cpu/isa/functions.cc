@@ -240,10 +240,6 @@ TESSERA_LIBM(Cosh, cosh);
 TESSERA_LIBM(Asinh, asinh);
 TESSERA_LIBM(Acosh, acosh);
 TESSERA_LIBM(Atanh, atanh);
-TESSERA_UNARY(Exp, exp_of(a));
-TESSERA_UNARY(Log, log_of(a));
-TESSERA_UNARY(Tanh, tanh_of(a));
-TESSERA_UNARY(Erf, erf_of(a));
 TESSERA_UNARY(Same, a);
 TESSERA_UNARY(Not, T(a == T(0)));
 TESSERA_UNARY(BitNot, T(~a));
@@ -252,12 +248,6 @@ TESSERA_UNARY(IsInf, uint8_t((a == T(__builtin_inf()) && p[0] != T(0)) ||
                              (a == -T(__builtin_inf()) && p[1] != T(0))));
 TESSERA_UNARY(Reciprocal, T(1) / a);
 TESSERA_UNARY(Relu, a < T(0) ? T(0) : a);
-TESSERA_UNARY(Sigmoid, sigmoid_of(a));
-TESSERA_UNARY(Gelu, T(0.5) * a * (T(1) + erf_of(a * T(0.70710678118654752440))));
-TESSERA_UNARY(GeluTanh,
-              T(0.5) * a *
-                  (T(1) + tanh_of(T(0.79788456080286535588) * (a + T(0.044715) * a * a * a))));
-TESSERA_UNARY(Silu, a* sigmoid_of(p[0] * a));
 template <class T>
 TESSERA_INLINE T clamp01(T a) {
   return a < T(0) ? T(0) : a > T(1) ? T(1) : a;
@@ -265,12 +255,7 @@ TESSERA_INLINE T clamp01(T a) {
 TESSERA_UNARY(HardSigmoid, clamp01(p[0] * a + p[1]));
 TESSERA_UNARY(HardSwish, a* clamp01(a* p[0] + p[1]));
 TESSERA_UNARY(LeakyRelu, a < T(0) ? p[0] * a : a);
-TESSERA_UNARY(Elu, a < T(0) ? p[0] * (exp_of(a) - T(1)) : a);
-TESSERA_UNARY(Selu, p[1] * (a < T(0) || a != a ? p[0] * (exp_of(a) - T(1)) : a));
-TESSERA_UNARY(Celu, a < T(0) ? p[0] * (exp_of(a / p[0]) - T(1)) : a);
-TESSERA_UNARY(Softplus, softplus_of(a));
 TESSERA_UNARY(Softsign, a / (T(1) + abs_of(a)));
-TESSERA_UNARY(Mish, a* tanh_of(softplus_of(a)));
 TESSERA_UNARY(ThresholdedRelu, a > p[0] || a != a ? a : T(0));
 TESSERA_UNARY(Shrink, a<-p[1] ? a + p[0] : a> p[1] ? a - p[0] : T(0));
 
@@ -282,6 +267,45 @@ const char* unary(int64_t n, const void* const* in, uint32_t, void* out, const d
   const T* __restrict a = static_cast<const T*>(in[0]);
   Y* __restrict y = static_cast<Y*>(out);
   for (int64_t i = 0; i < n; ++i) y[i] = F::run(a[i], static_cast<const T*>(p));
+  return nullptr;
+}
+
+// By vectors of floats; p: the parameters.
+#define TESSERA_VECTOR(Name, vector, scalar)                                                 \
+  struct Name {                                                                              \
+    TESSERA_INLINE Vec run(Vec a, [[maybe_unused]] const Vec* p) { return vector; }          \
+    TESSERA_INLINE double run(double a, [[maybe_unused]] const double* p) { return scalar; } \
+  }
+TESSERA_VECTOR(Exp, exp_of(a), exp_of(a));
+TESSERA_VECTOR(Log, log_of(a), log_of(a));
+TESSERA_VECTOR(Tanh, tanh_of(a), tanh_of(a));
+TESSERA_VECTOR(Erf, erf_of(a), erf_of(a));
+TESSERA_VECTOR(Sigmoid, sigmoid_of(a), sigmoid_of(a));
+TESSERA_VECTOR(Gelu, gelu_of(a), 0.5 * a * (1 + erf_of(a * 0.70710678118654752440)));
+TESSERA_VECTOR(GeluTanh, gelu_tanh_of(a),
+               0.5 * a * (1 + tanh_of(0.79788456080286535588 * (a + 0.044715 * a * a * a))));
+TESSERA_VECTOR(Silu, a / (1.0f + exp_normal(-(p[0] * a))), a* sigmoid_of(p[0] * a));
+TESSERA_VECTOR(Elu, where_less(a, Vec{}, p[0] * (exp_normal(a) - 1.0f), a),
+               a < 0 ? p[0] * (exp_of(a) - 1) : a);
+TESSERA_VECTOR(Selu, p[1] * where_less(Vec{}, a, a, p[0] * (exp_normal(a) - 1.0f)),
+               p[1] * (a > 0 ? a : p[0] * (exp_of(a) - 1)));
+TESSERA_VECTOR(Celu, where_less(a, Vec{}, p[0] * (exp_normal(a / p[0]) - 1.0f), a),
+               a < 0 ? p[0] * (exp_of(a / p[0]) - 1) : a);
+TESSERA_VECTOR(Softplus, softplus_of(a), softplus_of(a));
+TESSERA_VECTOR(Mish, mish_of(a), a* tanh_of(softplus_of(a)));
+
+template <class F>
+const char* vectored(int64_t n, const void* const* in, uint32_t, void* out, const double* params) {
+  Vec p[kMaxParams];
+  for (int i = 0; i < kMaxParams; ++i) p[i] = splat(static_cast<float>(params[i]));
+  const float* a = static_cast<const float*>(in[0]);
+  float* y = static_cast<float*>(out);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(y + i, F::run(load(a + i), p));
+  if (i < n) {
+    const Part part(static_cast<int>(n - i));
+    part.store(y + i, F::run(part.load(a + i), p));
+  }
   return nullptr;
 }
 
@@ -369,6 +393,11 @@ struct LoopTable {
     set(f, Compute::kF64, unary<double, F>);
   }
   template <class F>
+  constexpr void by_vectors(Function f) {
+    set(f, Compute::kF32, vectored<F>);
+    set(f, Compute::kF64, unary<double, F>);
+  }
+  template <class F>
   constexpr void ints(Function f) {
     set(f, Compute::kI32, unary<int32_t, F>);
     set(f, Compute::kI64, unary<int64_t, F>);
@@ -432,8 +461,8 @@ struct LoopTable {
     ints<Same>(kRound);
     ints<Same>(kTrunc);
     floats<Sqrt>(kSqrt);
-    floats<Exp>(kExp);
-    floats<Log>(kLog);
+    by_vectors<Exp>(kExp);
+    by_vectors<Log>(kLog);
     floats<Sin>(kSin);
     floats<Cos>(kCos);
     floats<Tan>(kTan);
@@ -442,11 +471,11 @@ struct LoopTable {
     floats<Atan>(kAtan);
     floats<Sinh>(kSinh);
     floats<Cosh>(kCosh);
-    floats<Tanh>(kTanh);
+    by_vectors<Tanh>(kTanh);
     floats<Asinh>(kAsinh);
     floats<Acosh>(kAcosh);
     floats<Atanh>(kAtanh);
-    floats<Erf>(kErf);
+    by_vectors<Erf>(kErf);
     binary_bools<And>(kAnd);
     binary_bools<Or>(kOr);
     binary_bools<Xor>(kXor);
@@ -463,19 +492,19 @@ struct LoopTable {
     floats<Reciprocal>(kReciprocal);
     floats<Relu>(kRelu);
     ints<Relu>(kRelu);
-    floats<Sigmoid>(kSigmoid);
-    floats<Gelu>(kGelu);
-    floats<GeluTanh>(kGeluTanh);
-    floats<Silu>(kSilu);
+    by_vectors<Sigmoid>(kSigmoid);
+    by_vectors<Gelu>(kGelu);
+    by_vectors<GeluTanh>(kGeluTanh);
+    by_vectors<Silu>(kSilu);
     floats<HardSigmoid>(kHardSigmoid);
     floats<HardSwish>(kHardSwish);
     floats<LeakyRelu>(kLeakyRelu);
-    floats<Elu>(kElu);
-    floats<Selu>(kSelu);
-    floats<Celu>(kCelu);
-    floats<Softplus>(kSoftplus);
+    by_vectors<Elu>(kElu);
+    by_vectors<Selu>(kSelu);
+    by_vectors<Celu>(kCelu);
+    by_vectors<Softplus>(kSoftplus);
     floats<Softsign>(kSoftsign);
-    floats<Mish>(kMish);
+    by_vectors<Mish>(kMish);
     floats<ThresholdedRelu>(kThresholdedRelu);
     floats<Shrink>(kShrink);
   }

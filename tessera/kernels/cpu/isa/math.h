@@ -1,111 +1,181 @@
-// Functions of one float, branch-free, so that loops over them become vector code. Errors in units
-// in the last place, held by math_test.cc: exp 1.5, log 1.5, tanh 2.5, erf 2.5, sigmoid 3.5 (where
-// it is subnormal, it may be 0).
+// Functions of vectors of floats, branch-free. Errors in units in the last place, held by
+// math_test.cc: exp 1.5, log 1.5, tanh 2.5, erf 2.5, sigmoid 3.5 (where it is subnormal, it may be
+// 0). Coefficients are minimax fits of the function that the comment names. For doubles: the C
+// library's.
 #pragma once
 
 #include "tessera/kernels/cpu/isa/half.h"
 
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 
-// e^x = 2^n e^r, |r| <= ln(2)/2; 2^n in two factors, so that results may be subnormal.
-TESSERA_INLINE float exp_of(float x) {
-  constexpr float kShift =
-      12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
-  const float below = x > 89.0f ? 89.0f : x;
-  const float c = below < -104.0f ? -104.0f : below;
-  const float t = c * 1.44269504f + kShift;
-  const float n = t - kShift;
-  const float r = (c - n * 0.693359375f) + n * 2.12194440e-4f;
-  float q = 1.3951717e-3f;
-  q = q * r + 8.3695985e-3f;
-  q = q * r + 4.1666187e-2f;
-  q = q * r + 1.6666512e-1f;
-  q = q * r + 0.5f;
-  const float e = (q * r) * r + r + 1.0f;
-  const int32_t i = static_cast<int32_t>(bits_of(t) - bits_of(kShift));
-  const int32_t half = i >> 1;
-  return e * float_of(static_cast<uint32_t>(half + 127) << 23) *
-         float_of(static_cast<uint32_t>(i - half + 127) << 23);
+typedef int32_t VecI __attribute__((vector_size(kLanes * 4)));
+TESSERA_INLINE VecI bits_of(Vec v) { return reinterpret_cast<VecI>(v); }
+TESSERA_INLINE Vec float_of(VecI bits) { return reinterpret_cast<Vec>(bits); }
+
+TESSERA_INLINE Vec abs_of(Vec x) { return float_of(bits_of(x) & 0x7fffffff); }
+TESSERA_INLINE Vec with_sign(Vec magnitude, Vec sign) {
+  return float_of(bits_of(magnitude) | (bits_of(sign) & INT32_MIN));
+}
+// `otherwise` too where a or b is NaN.
+TESSERA_INLINE Vec where_less(Vec a, Vec b, Vec value, Vec otherwise) {
+  return a < b ? value : otherwise;
+}
+// low <= high; NaN stays.
+TESSERA_INLINE Vec clamped(Vec x, float low, float high) {
+  return min_of(splat(high), max_of(splat(low), x));
+}
+
+// c[0] + c[1] x + c[2] x^2 + ...
+template <int N>
+TESSERA_INLINE Vec polynomial(const float (&c)[N], Vec x) {
+  Vec sum = splat(c[N - 1]);
+  TESSERA_UNROLL
+  for (int i = N - 2; i >= 0; --i) sum = sum * x + c[i];
+  return sum;
+}
+
+// Adding it to a float rounds that to an integer n and leaves n + 127, the exponent of 2^n, in the
+// low bits.
+constexpr float kRound = 12583039.0f;  // 1.5 * 2^23 + 127
+// 2^n for n in [-126, 127]; 0 for -127, infinity for 128.
+TESSERA_INLINE Vec power_of_two(Vec rounded) { return float_of(bits_of(rounded) << 23); }
+
+constexpr float kLog2E = 1.44269504f;
+constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;  // products with n are exact
+constexpr float kExp2[] = {1.000000072f,    6.931469659e-1f, 2.402211762e-1f,
+                           5.550714319e-2f, 9.675655455e-3f, 1.327641013e-3f};  // [-1/2, 1/2]
+constexpr float kExp[] = {1.0f,          1.0f,          0.5f,         1.6666512e-1f,
+                          4.1666187e-2f, 8.3695985e-3f, 1.3951717e-3f};  // [-ln(2)/2, ln(2)/2]
+
+// 2^y to 1.5 ulp of the result where that is normal; below it may be 0.
+TESSERA_INLINE Vec exp2_of(Vec y) {
+#if defined(__AVX512F__)
+  // y - round(y); 0 for infinities
+  const Vec r = _mm512_maskz_reduce_ps(0xffff, y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return _mm512_maskz_scalef_ps(
+      0xffff, polynomial(kExp2, r),
+      _mm512_maskz_roundscale_ps(0xffff, y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#else
+  const Vec c = clamped(y, -127.0f, 128.0f), t = c + kRound;
+  return polynomial(kExp2, c - (t - kRound)) * power_of_two(t);
+#endif
+}
+
+// The n and r of e^x = 2^n e^r, |r| <= ln(2)/2. `rounded` is n + kRound.
+struct Reduced {
+  Vec rounded, n, r;
+};
+TESSERA_INLINE Reduced reduced(Vec x) {
+  const Vec t = x * kLog2E + kRound, n = t - kRound;
+  return {t, n, (x - n * kLn2High) - n * kLn2Low};
+}
+
+// e^x; results may be subnormal.
+TESSERA_INLINE Vec exp_of(Vec x) {
+  const Reduced e = reduced(clamped(x, -104.0f, 89.0f));
+  const Vec p = polynomial(kExp, e.r);
+#if defined(__AVX512F__)
+  return _mm512_maskz_scalef_ps(0xffff, p, e.n);
+#else
+  // 2^n in two factors
+  const VecI i = bits_of(e.rounded) - bits_of(splat(12582912.0f)) - 127, half = i >> 1;
+  return p * float_of((half + 127) << 23) * float_of((i - half + 127) << 23);
+#endif
+}
+
+// e^x; 0 where that is subnormal.
+TESSERA_INLINE Vec exp_normal(Vec x) {
+  const Reduced e = reduced(clamped(x, -88.0f, 88.8f));
+#if defined(__AVX512F__)
+  return _mm512_maskz_scalef_ps(0xffff, polynomial(kExp, e.r), e.n);
+#else
+  return polynomial(kExp, e.r) * power_of_two(e.rounded);
+#endif
 }
 
 // log(m 2^e) = e ln(2) + log(m), m in [sqrt(1/2), sqrt(2))
-TESSERA_INLINE float log_of(float x) {
-  const bool tiny = x < 1.17549435e-38f;
-  const float scaled = tiny ? x * 8388608.0f : x;
-  const uint32_t bits = bits_of(scaled);
-  const int32_t e = static_cast<int32_t>(bits - 0x3f3504f3u) >> 23;
-  const float f = float_of(bits - (static_cast<uint32_t>(e) << 23)) - 1.0f;
-  const float n = static_cast<float>(e) - (tiny ? 23.0f : 0.0f);
-  float q = 6.7466013e-2f;
-  q = q * f - 1.16756409e-1f;
-  q = q * f + 1.18881747e-1f;
-  q = q * f - 1.24055915e-1f;
-  q = q * f + 1.42195508e-1f;
-  q = q * f - 1.66679963e-1f;
-  q = q * f + 2.00021192e-1f;
-  q = q * f - 2.50000089e-1f;
-  q = q * f + 3.33333135e-1f;
-  const float s = f * f;
-  const float tail = q * f * s - 0.5f * s - n * 2.12194440e-4f;
-  const float y = n * 0.693359375f + (f + tail);
-  const float infinity = __builtin_inff();
-  const float special = x == 0.0f ? -infinity : __builtin_nanf("");
-  const float finite = x > 0.0f ? y : special;
-  return x == infinity ? infinity : finite;
+TESSERA_INLINE Vec log_of(Vec x) {
+  constexpr float kLog[] = {3.33333135e-1f,  -2.50000089e-1f, 2.00021192e-1f,
+                            -1.66679963e-1f, 1.42195508e-1f,  -1.24055915e-1f,
+                            1.18881747e-1f,  -1.16756409e-1f, 6.7466013e-2f};
+  const Vec smallest = splat(1.17549435e-38f), zero{};
+  const Vec scaled = where_less(x, smallest, x * 8388608.0f, x);
+  const VecI bits = bits_of(scaled), e = (bits - 0x3f3504f3) >> 23;
+  const Vec f = float_of(bits - (e << 23)) - 1.0f;
+  const Vec n = __builtin_convertvector(e, Vec) - where_less(x, smallest, splat(23.0f), zero);
+  const Vec s = f * f;
+  const Vec tail = polynomial(kLog, f) * f * s - 0.5f * s - n * -kLn2Low;
+  const Vec y = n * kLn2High + (f + tail);
+  const Vec infinity = splat(__builtin_inff());
+  const Vec special = x == zero ? -infinity : splat(__builtin_nanf(""));
+  return x == infinity ? infinity : where_less(zero, x, y, special);
 }
 
-TESSERA_INLINE float abs_of(float x) { return float_of(bits_of(x) & 0x7fffffffu); }
-TESSERA_INLINE float with_sign(float magnitude, float sign) {
-  return float_of((bits_of(magnitude) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
+// log(1 + u), u in [0, 1]
+TESSERA_INLINE Vec log1p_of(Vec u) {
+  constexpr float kP[] = {0.9999999992f, 1.066415872f, 0.2382689658f, 0.003420496771f};
+  constexpr float kQ[] = {1.0f, 1.566415746f, 0.6881463837f, 0.07532998608f};
+  return u * polynomial(kP, u) / polynomial(kQ, u);
 }
 
-// |x| < 0.625: x + x^3 p(x^2); beyond: 1 - 2 / (e^2x + 1)
-TESSERA_INLINE float tanh_of(float x) {
-  const float a = abs_of(x), s = x * x;
-  float p = 2.1475370e-3f;
-  p = p * s - 8.1826737e-3f;
-  p = p * s + 2.1702968e-2f;
-  p = p * s - 5.3947203e-2f;
-  p = p * s + 1.33332103e-1f;
-  p = p * s - 3.33333313e-1f;
-  const float near = x + x * s * p;
-  const float far = with_sign(1.0f - 2.0f / (exp_of(2.0f * a) + 1.0f), x);
-  return a < 0.625f ? near : far;
+// m / (m + 2), m = e^2x - 1 = 2^n (e^2r - 1) + (2^n - 1), where (e^2r - 1) / r is the polynomial
+TESSERA_INLINE Vec tanh_of(Vec x) {
+  constexpr float kP[] = {2.000000021f,    1.999999924f,    1.333320422f,
+                          6.666741989e-1f, 2.678132947e-1f, 8.888928817e-2f};
+  const Vec c = clamped(x, -9.1f, 9.1f);
+  const Vec t = c * (2 * kLog2E) + kRound, n = t - kRound, r = c - n * 0.34657359f;
+  const Vec k = power_of_two(t), m = (polynomial(kP, r) * r) * k + (k - 1.0f);
+  return m / (m + 2.0f);
 }
 
-// |x| < 0.93: x + x p(x^2); beyond: 1 - e^-(x + x q(x)), fitted to log(erfc)
-TESSERA_INLINE float erf_of(float x) {
-  const float a = abs_of(x), s = x * x;
-  float p = 8.3167724e-5f;
-  p = p * s - 8.1300112e-4f;
-  p = p * s + 5.1999064e-3f;
-  p = p * s - 2.6858941e-2f;
-  p = p * s + 1.12836875e-1f;
-  p = p * s - 3.76126319e-1f;
-  p = p * s + 1.28379166e-1f;
-  const float near = x + x * p;
-  const float c = a > 4.0f ? 4.0f : a;
-  float q = -2.36024653e-6f;
-  q = q * c + 3.75265845e-5f;
-  q = q * c - 2.37831031e-4f;
-  q = q * c + 5.83499146e-4f;
-  q = q * c + 1.65684812e-3f;
-  q = q * c - 2.10716482e-2f;
-  q = q * c + 1.04029566e-1f;
-  q = q * c + 6.36156142e-1f;
-  q = q * c + 1.28453791e-1f;
-  const float far = with_sign(1.0f - exp_of(-(c + c * q)), x);
-  return a < 0.93f ? near : a >= 0.93f ? far : x;
+// 1 - 2^-g, g = -log2(erfc|x|) = |x| q(|x|), by (2^r - 1) / r as above
+TESSERA_INLINE Vec erf_of(Vec x) {
+  constexpr float kG[] = {-1.627907029f,   -9.184470352e-1f, -1.482881982e-1f, 2.767861868e-2f,
+                          1.609261564e-4f, -2.372889111e-3f, 9.322860431e-4f,  -1.948413141e-4f,
+                          2.241533068e-5f, -1.112321805e-6f};
+  constexpr float kP[] = {6.93147188e-1f,  2.402264979e-1f, 5.550357118e-2f,
+                          9.618237777e-3f, 1.339089052e-3f, 1.540359958e-4f};
+  const Vec a = min_of(splat(3.92f), abs_of(x)), g = polynomial(kG, a) * a;
+  const Vec t = g + kRound, r = g - (t - kRound), k = power_of_two(t);
+  return with_sign((1.0f - k) - (polynomial(kP, r) * r) * k, x);
 }
 
-TESSERA_INLINE float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }
+TESSERA_INLINE Vec sigmoid_of(Vec x) { return 1.0f / (1.0f + exp_normal(-x)); }
 
-// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
-TESSERA_INLINE float softplus_of(float x) {
-  const float e = exp_of(-abs_of(x)), u = 1.0f + e;
-  // What rounding 1 + e lost is given back to first order.
-  const float l = log_of(u) + (e - (u - 1.0f)) / u;
-  return (x < 0.0f ? 0.0f : x) + l;
+// x/2 (1 + erf(x / sqrt(2))) = (x + |x|)/2 - |x|/2 w, w = erfc(|x| / sqrt(2)) = 2^-g,
+// g = |x| q(|x|)
+TESSERA_INLINE Vec gelu_of(Vec x) {
+  constexpr float kG[] = {-1.151106158f,    -4.591977041e-1f, -5.252075395e-2f, 7.069353034e-3f,
+                          -1.004500235e-4f, -2.320993859e-4f, 6.305939944e-5f,  -8.756149052e-6f,
+                          6.617964209e-7f,  -2.152788987e-8f};
+  const Vec a = abs_of(x), c = min_of(splat(27.0f), a);
+  const Vec g = polynomial(kG, min_of(splat(5.2f), c)) * c;
+#if defined(__AVX512F__)
+  const Vec w = exp2_of(g);
+#else
+  const Vec t = g + kRound;  // g > -127
+  const Vec w = polynomial(kExp2, g - (t - kRound)) * power_of_two(t);
+#endif
+  const Vec h = 0.5f * x;
+  return (a * 0.5f + h) - (0.5f * c) * w;
+}
+
+// x/2 (1 + tanh u) = x / (1 + e^-2u), u = sqrt(2/pi) (x + 0.044715 x^3)
+TESSERA_INLINE Vec gelu_tanh_of(Vec x) {
+  constexpr float kSlope = -2 * 0.79788456f * kLog2E;
+  const Vec y = x * (kSlope + (kSlope * 0.044715f) * (x * x));
+  return x / (1.0f + exp2_of(y));
+}
+
+// max(x, 0) + log(1 + e^-|x|)
+TESSERA_INLINE Vec softplus_of(Vec x) {
+  return max_of(Vec{}, x) + log1p_of(exp_normal(-abs_of(x)));
+}
+
+// x tanh(log(1 + e^x)) = x m / (m + 2), m = e^x (e^x + 2)
+TESSERA_INLINE Vec mish_of(Vec x) {
+  const Vec e = exp_normal(min_of(splat(20.0f), x)), m = e * e + 2.0f * e;
+  return x * m / (m + 2.0f);
 }
 
 TESSERA_INLINE double exp_of(double x) { return __builtin_exp(x); }
@@ -117,5 +187,6 @@ TESSERA_INLINE double softplus_of(double x) {
   return (x < 0.0 ? 0.0 : x) + __builtin_log1p(__builtin_exp(-__builtin_fabs(x)));
 }
 TESSERA_INLINE double abs_of(double x) { return __builtin_fabs(x); }
+TESSERA_INLINE float abs_of(float x) { return float_of(bits_of(x) & 0x7fffffffu); }
 
 }  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME

@@ -33,27 +33,28 @@ void product(const float* m, const float* bias, const float* v, int64_t rows, in
 
 template <class F>
 TESSERA_INLINE void each(float* x, int64_t n, F f) {
-  for (int64_t i = 0; i < n; ++i) x[i] = f(x[i]);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(x + i, f(load(x + i)));
+  if (i == n) return;
+  const Part part(static_cast<int>(n - i));
+  part.store(x + i, f(part.load(x + i)));
 }
 
 #define TESSERA_FORMULA(expression) \
-  [=](float x) __attribute__((always_inline)) { return expression; }
+  [=](Vec x) __attribute__((always_inline)) { return expression; }
 
 void activate(Activation f, float a, float b, float* values, int64_t n) {
   switch (f) {
     case Activation::kAffine:
       return each(values, n, TESSERA_FORMULA(a * x + b));
     case Activation::kElu:
-      return each(values, n, TESSERA_FORMULA(x < 0 ? a * (exp_of(x) - 1.0f) : x));
+      return each(values, n, TESSERA_FORMULA(where_less(x, Vec{}, a * (exp_normal(x) - 1.0f), x)));
     case Activation::kHardSigmoid:
-      return each(values, n,
-                  TESSERA_FORMULA(a * x + b < 0   ? 0.0f
-                                  : a * x + b > 1 ? 1.0f
-                                                  : a * x + b));
+      return each(values, n, TESSERA_FORMULA(clamped(a * x + b, 0.0f, 1.0f)));
     case Activation::kLeakyRelu:
-      return each(values, n, TESSERA_FORMULA(x < 0 ? a * x : x));
+      return each(values, n, TESSERA_FORMULA(where_less(x, Vec{}, a * x, x)));
     case Activation::kRelu:
-      return each(values, n, TESSERA_FORMULA(x < 0 ? 0.0f : x));
+      return each(values, n, TESSERA_FORMULA(max_of(Vec{}, x)));
     case Activation::kScaledTanh:
       return each(values, n, TESSERA_FORMULA(a * tanh_of(b * x)));
     case Activation::kSigmoid:
@@ -65,7 +66,7 @@ void activate(Activation f, float a, float b, float* values, int64_t n) {
     case Activation::kTanh:
       return each(values, n, TESSERA_FORMULA(tanh_of(x)));
     case Activation::kThresholdedRelu:
-      return each(values, n, TESSERA_FORMULA(x >= a || x != x ? x : 0.0f));
+      return each(values, n, TESSERA_FORMULA(where_less(x, splat(a), Vec{}, x)));
   }
 }
 
@@ -82,9 +83,8 @@ struct Layer {
   void clipped(int which, float* x) const {
     const float bound = a.clip;
     each(
-        x, a.H, [bound](float v) __attribute__((always_inline)) {
-          return v < -bound ? -bound : v > bound ? bound : v;
-        });
+        x,
+        a.H, [bound](Vec v) __attribute__((always_inline)) { return clamped(v, -bound, bound); });
     apply(which, x);
   }
   // in = W x + b, back = R h + b, then the first `gates` gates of in hold their sum.

@@ -45,15 +45,22 @@ TESSERA_INLINE Vec splat(float v) { return Vec{v, v, v, v}; }
 #if defined(__AVX512F__)
 TESSERA_INLINE Vec max_of(Vec a, Vec b) { return _mm512_maskz_max_ps(0xffff, a, b); }
 TESSERA_INLINE Vec min_of(Vec a, Vec b) { return _mm512_maskz_min_ps(0xffff, a, b); }
+TESSERA_INLINE Vec sqrt_of(Vec v) { return _mm512_maskz_sqrt_ps(0xffff, v); }
 #elif defined(__AVX2__)
 TESSERA_INLINE Vec max_of(Vec a, Vec b) { return _mm256_max_ps(a, b); }
 TESSERA_INLINE Vec min_of(Vec a, Vec b) { return _mm256_min_ps(a, b); }
+TESSERA_INLINE Vec sqrt_of(Vec v) { return _mm256_sqrt_ps(v); }
 #elif defined(__x86_64__)
 TESSERA_INLINE Vec max_of(Vec a, Vec b) { return _mm_max_ps(a, b); }
 TESSERA_INLINE Vec min_of(Vec a, Vec b) { return _mm_min_ps(a, b); }
+TESSERA_INLINE Vec sqrt_of(Vec v) { return _mm_sqrt_ps(v); }
 #else
 TESSERA_INLINE Vec max_of(Vec a, Vec b) { return a > b ? a : b; }
 TESSERA_INLINE Vec min_of(Vec a, Vec b) { return a < b ? a : b; }
+TESSERA_INLINE Vec sqrt_of(Vec v) {
+  for (int i = 0; i < kLanes; ++i) v[i] = __builtin_sqrtf(v[i]);
+  return v;
+}
 #endif
 
 // The first `count` lanes, 1 to kLanes, of a vector in memory: the others read as 0 and are not
@@ -63,6 +70,8 @@ class Part {
 #if defined(__AVX512F__)
   explicit Part(int count) : mask_(static_cast<__mmask16>(0xffffu >> (kLanes - count))) {}
   Vec load(const float* p) const { return _mm512_maskz_loadu_ps(mask_, p); }
+  // The other lanes as in `rest`.
+  Vec load(const float* p, Vec rest) const { return _mm512_mask_loadu_ps(rest, mask_, p); }
   void store(float* p, Vec v) const { _mm512_mask_storeu_ps(p, mask_, v); }
 
  private:
@@ -72,16 +81,19 @@ class Part {
       : mask_(_mm256_cmpgt_epi32(_mm256_set1_epi32(count),
                                  _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
   Vec load(const float* p) const { return _mm256_maskload_ps(p, mask_); }
+  Vec load(const float* p, Vec rest) const {
+    return _mm256_blendv_ps(rest, load(p), _mm256_castsi256_ps(mask_));
+  }
   void store(float* p, Vec v) const { _mm256_maskstore_ps(p, mask_, v); }
 
  private:
   __m256i mask_;
 #else
   explicit Part(int count) : bytes_(static_cast<size_t>(count) * sizeof(float)) {}
-  Vec load(const float* p) const {
-    Vec v{};
-    std::memcpy(&v, p, bytes_);
-    return v;
+  Vec load(const float* p) const { return load(p, Vec{}); }
+  Vec load(const float* p, Vec rest) const {
+    std::memcpy(&rest, p, bytes_);
+    return rest;
   }
   void store(float* p, Vec v) const { std::memcpy(p, &v, bytes_); }
 
@@ -99,13 +111,35 @@ TESSERA_INLINE T most(T a, T b) {
   return a < b ? b : a;
 }
 
-// Sum of the lanes, pairwise.
-TESSERA_INLINE float sum_lanes(Vec v) {
-  float lanes[kLanes];
-  store(lanes, v);
-  for (int width = kLanes / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  return lanes[0];
+// Sum and maximum of the lanes, pairwise: those of the two halves, and so on.
+#if defined(__x86_64__)
+template <class F>
+TESSERA_INLINE float fold_lanes(Vec v, F f) {
+#if defined(__AVX512F__)
+  const __m256 pairs =
+      f(_mm512_maskz_extractf32x8_ps(0xff, v, 0), _mm512_maskz_extractf32x8_ps(0xff, v, 1));
+#elif defined(__AVX2__)
+  const __m256 pairs = v;
+#endif
+#if defined(__AVX2__)
+  const __m128 fours = f(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps(pairs, 1));
+#else
+  const __m128 fours = v;
+#endif
+  const __m128 twos = f(fours, _mm_movehl_ps(fours, fours));
+  return _mm_cvtss_f32(f(twos, _mm_shuffle_ps(twos, twos, 1)));
 }
+TESSERA_INLINE float sum_lanes(Vec v) {
+  return fold_lanes(
+      v, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
+}
+TESSERA_INLINE float max_lanes(Vec v) {
+  return fold_lanes(
+      v, [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; });
+}
+#else
+TESSERA_INLINE float sum_lanes(Vec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+TESSERA_INLINE float max_lanes(Vec v) { return most(most(v[0], v[2]), most(v[1], v[3])); }
+#endif
 
 }  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME
