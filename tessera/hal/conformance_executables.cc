@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "tessera/base/elf.h"
+
 namespace tessera::hal {
 namespace {
 
@@ -24,10 +26,76 @@ void spin(const tessera_launch* l, uint32_t, uint32_t) {
 
 void trap(const tessera_launch* l, uint32_t, uint32_t) { l->fail(l, "trap"); }
 
+// The same three for x86-64. A launch holds ranges at 16, constants at 24, fail at 32.
+// clang-format off
+[[maybe_unused]] constexpr uint8_t kX86[] = {
+    // add(launch rdi, first esi, count edx)
+    0x48, 0x8b, 0x47, 0x10,                          //  0: mov rax, [rdi + 16]
+    0x48, 0x8b, 0x08,                                //  4: mov rcx, [rax]       a
+    0x4c, 0x8b, 0x40, 0x10,                          //  7: mov r8, [rax + 16]   b
+    0x4c, 0x8b, 0x48, 0x20,                          //  b: mov r9, [rax + 32]   c
+    0x89, 0xf6,                                      //  f: mov esi, esi
+    0x89, 0xd2,                                      // 11: mov edx, edx
+    0x48, 0x01, 0xf2,                                // 13: add rdx, rsi
+    0x48, 0x39, 0xd6,                                // 16: cmp rsi, rdx
+    0x73, 0x16,                                      // 19: jae 31
+    0xf3, 0x0f, 0x10, 0x04, 0xb1,                    // 1b: movss xmm0, [rcx + 4 rsi]
+    0xf3, 0x41, 0x0f, 0x58, 0x04, 0xb0,              // 20: addss xmm0, [r8 + 4 rsi]
+    0xf3, 0x41, 0x0f, 0x11, 0x04, 0xb1,              // 26: movss [r9 + 4 rsi], xmm0
+    0x48, 0xff, 0xc6,                                // 2c: inc rsi
+    0xeb, 0xe5,                                      // 2f: jmp 16
+    0xc3,                                            // 31: ret
+    // spin
+    0x41, 0x54,                                      // 32: push r12
+    0x41, 0x55,                                      // 34: push r13
+    0x48, 0x83, 0xec, 0x18,                          // 36: sub rsp, 24
+    0x49, 0x89, 0xfc,                                // 3a: mov r12, rdi
+    0x48, 0x8b, 0x47, 0x18,                          // 3d: mov rax, [rdi + 24]
+    0x4c, 0x69, 0x28, 0xe8, 0x03, 0x00, 0x00,        // 41: imul r13, [rax], 1000
+    0xe8, 0x20, 0x00, 0x00, 0x00,                    // 48: call 6d
+    0x49, 0x01, 0xc5,                                // 4d: add r13, rax
+    0xe8, 0x18, 0x00, 0x00, 0x00,                    // 50: call 6d
+    0x4c, 0x39, 0xe8,                                // 55: cmp rax, r13
+    0x7c, 0xf6,                                      // 58: jl 50
+    0x49, 0x8b, 0x44, 0x24, 0x10,                    // 5a: mov rax, [r12 + 16]
+    0x48, 0x8b, 0x00,                                // 5f: mov rax, [rax]
+    0xff, 0x00,                                      // 62: inc dword [rax]
+    0x48, 0x83, 0xc4, 0x18,                          // 64: add rsp, 24
+    0x41, 0x5d,                                      // 68: pop r13
+    0x41, 0x5c,                                      // 6a: pop r12
+    0xc3,                                            // 6c: ret
+    // The monotonic clock in ns, in rax: Linux' clock_gettime by its number.
+    0xb8, 0xe4, 0x00, 0x00, 0x00,                    // 6d: mov eax, 228
+    0xbf, 0x01, 0x00, 0x00, 0x00,                    // 72: mov edi, 1
+    0x48, 0x8d, 0x74, 0x24, 0x08,                    // 77: lea rsi, [rsp + 8]
+    0x0f, 0x05,                                      // 7c: syscall
+    0x48, 0x69, 0x44, 0x24, 0x08,
+    0x00, 0xca, 0x9a, 0x3b,                          // 7e: imul rax, [rsp + 8], 1000000000
+    0x48, 0x03, 0x44, 0x24, 0x10,                    // 87: add rax, [rsp + 16]
+    0xc3,                                            // 8c: ret
+    // trap
+    0x48, 0x8d, 0x35, 0x03, 0x00, 0x00, 0x00,        // 8d: lea rsi, [rip + 3]
+    0xff, 0x67, 0x20,                                // 94: jmp [rdi + 32]
+    't', 'r', 'a', 'p', 0,                           // 97
+};
+// clang-format on
+
 }  // namespace
 
 ConformanceExecutables host_conformance_executables() {
   return {.format = "host_fn", .functions = {{"add", add}, {"spin", spin}, {"trap", trap}}};
+}
+
+ConformanceExecutables elf_conformance_executables() {
+#if defined(__x86_64__)
+  const auto* first = reinterpret_cast<const std::byte*>(kX86);
+  return {.format = "elf",
+          .bytes = write_elf({.bytes = {first, first + sizeof kX86},
+                              .entries = {{"add", 0}, {"spin", 0x32}, {"trap", 0x8d}}}),
+          .functions = {}};
+#else
+  return {};
+#endif
 }
 
 }  // namespace tessera::hal

@@ -22,5 +22,8 @@ struct ConformanceExecutables {
 
 // For backends that take host_fn.
 ConformanceExecutables host_conformance_executables();
+// For backends that run the host's code from format elf. Without a format on machines for which
+// there is none.
+ConformanceExecutables elf_conformance_executables();
 
 }  // namespace tessera::hal

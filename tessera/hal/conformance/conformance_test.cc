@@ -59,6 +59,10 @@ std::vector<Subject> subjects() {
       {"faulty-cpu-1", load_faulty_cpu, {{"threads", "1"}}, host_conformance_executables()},
       {"faulty-cpu-2", load_faulty_cpu, {{"threads", "2"}}, host_conformance_executables()},
   };
+  if (const ConformanceExecutables elf = elf_conformance_executables(); !elf.format.empty()) {
+    all.push_back({"cpu-1-elf", load_cpu, {{"threads", "1"}}, elf});
+    all.push_back({"cpu-2-elf", load_cpu, {{"threads", "2"}}, elf});
+  }
   if (std::optional<Subject> s = stranger()) all.push_back(std::move(*s));
   return all;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/hal/conformance_executables.h"
 #include "tessera/hal/device.h"
 
 namespace tessera::hal::cpu {
@@ -70,7 +71,41 @@ TEST_P(Cpu, RefusesUnknownOptionsAndFormats) {
   EXPECT_EQ(registry.open("cpu", {{"threads", "0"}}).error().code, Code::kInvalidArgument);
   EXPECT_EQ(registry.open("cpu:1").error().code, Code::kNotFound);
   EXPECT_EQ(registry.open("gpu").error().message, "there is no backend 'gpu'; there are: cpu");
-  EXPECT_EQ(device->load("elf", {}, {}).error().code, Code::kUnimplemented);
+  EXPECT_EQ(device->load("ptx", {}, {}).error().code, Code::kUnimplemented);
+}
+
+TEST_P(Cpu, LoadsElfAndRefusesWhatIsNone) {
+  const auto load = [&](std::span<const std::byte> bytes, const std::vector<std::string>& names) {
+    return device->load("elf", bytes, names);
+  };
+  EXPECT_EQ(load({}, {}).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(load(std::vector<std::byte>(500), {}).error().code, Code::kInvalidArgument);
+  const ConformanceExecutables x = elf_conformance_executables();
+  if (x.format.empty()) GTEST_SKIP() << "no machine code for this machine";
+  const std::vector<std::string> names = {"trap", "add"};
+  const Result<Executable> code = load(x.bytes, names);
+  ASSERT_TRUE(code) << code.error().message;
+  const Result<Executable> absent = load(x.bytes, {"add", "subtract"});
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().message, "the executable has no function 'subtract' among its 3");
+  for (size_t size = 0; size < x.bytes.size(); size += 13)
+    EXPECT_FALSE(load(std::span(x.bytes).first(size), names)) << size;
+
+  std::vector<float> a(100), b(100, 0.5f), c(100);
+  std::iota(a.begin(), a.end(), 0.0f);
+  const Buffer buffers[] = {*device->wrap(a.data(), Bytes(400)),
+                            *device->wrap(b.data(), Bytes(400)),
+                            *device->wrap(c.data(), Bytes(400))};
+  const Slice ranges[] = {buffers[0].slice(), buffers[1].slice(), buffers[2].slice()};
+  Queue queue = *device->queue();
+  const Timeline done = *device->timeline();
+  ASSERT_TRUE(
+      queue.submit({launch({.executable = &*code, .entry = 1, .grid = 100, .ranges = ranges})}, {},
+                   {done.at(1)}));
+  ASSERT_TRUE(done.wait(1));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(c[static_cast<size_t>(i)], i + 0.5f);
+  ASSERT_TRUE(queue.submit({launch({.executable = &*code, .entry = 0})}, {}, {done.at(2)}));
+  EXPECT_EQ(done.wait(2).error().code, Code::kInvalidArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, Cpu, testing::Values("1", "2"));

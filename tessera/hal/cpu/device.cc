@@ -10,7 +10,7 @@
 namespace tessera::hal::cpu {
 namespace {
 
-constexpr const char* kFormats[] = {"host_fn"};
+constexpr const char* kFormats[] = {"host_fn", "elf"};
 constexpr uint64_t kAlignment = 64;  // a cache line, and the widest vector
 
 template <class T>

@@ -53,8 +53,26 @@ Result<Slab*> allocate_slab(Device& device, uint64_t size_bytes);
 Slab* wrap_slab(Device& device, void* host, uint64_t size_bytes);
 void free_slab(Slab* slab);
 
+// Pages that hold code, readable or executable, never writable.
+class MappedCode {
+ public:
+  MappedCode() = default;
+  MappedCode(std::byte* base, uint64_t size) : base_(base), size_(size) {}
+  MappedCode(MappedCode&& other) noexcept { *this = std::move(other); }
+  MappedCode& operator=(MappedCode&& other) noexcept;
+  ~MappedCode();
+
+  std::byte* base() const { return base_; }
+  uint64_t size() const { return size_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  uint64_t size_ = 0;
+};
+
 struct Executable {
   std::vector<tessera_entry> entries;
+  MappedCode code;  // of format elf
 };
 
 Result<std::unique_ptr<Executable>> load_executable(const tessera_executable_source& source);
