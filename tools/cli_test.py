@@ -115,6 +115,14 @@ class Help(Cli):
         self.assertEqual(report["lower_bound_ps"], report["cost_ps"])
         self.refused("explain", "m.onnx", "no such node", says=["no such node"])
 
+    def test_bench_convert(self):
+        report = self.json("bench", "--convert", "f32[64,48]", "--from", "m n", "--to", "n/16 m/16 m%16 n%16")
+        self.assertEqual(report["bytes"], 2 * 64 * 48 * 4)
+        self.assertGreater(report["gbps"], 0)
+        self.refused("bench", says=["--convert"])
+        self.refused("bench", "--convert", "f32[64,48]", "--from", "m n", "--to", "m", says=["--to 'm'"])
+        self.refused("bench", "--convert", "f32[64]", "--from", "m n", "--to", "n m", says=["2 letters"])
+
     def test_roofline(self):
         report = self.json("plan", "m.onnx", "--roofline")
         self.assertAlmostEqual(report["seconds"], sum(n["seconds"] for n in report["nodes"]))

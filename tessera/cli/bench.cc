@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tessera/cli/commands.h"
+#include "tessera/cli/conversion.h"
 #include "tessera/cli/inputs.h"
 #include "tessera/cli/model_options.h"
 #include "tessera/cli/process.h"
@@ -24,6 +25,7 @@ constexpr int kMostDefaultIters = 1000;
 
 struct BenchArguments : ModelOptions, InputOptions {
   int iters = 0;
+  ConvertArguments convert;
 };
 
 double seconds_since(Clock::time_point start) {
@@ -92,7 +94,25 @@ std::string report_text(const Json& r, const std::map<std::string, int64_t>& ass
   return describe_assumed(assumed) + table.str();
 }
 
+Result<int> bench_convert(BenchArguments& a) {
+  a.convert.threads = a.threads;
+  TRY_ASSIGN(const Json r, bench_conversion(a.convert));
+  if (a.json) {
+    TRY(print_json(r));
+    return kFine;
+  }
+  Table table({"figure", ">value"});
+  for (const char* key : {"ms", "gbps", "memcpy_gbps"})
+    table.add({key, fmt::format("{:.4g}", r[key].get<double>())});
+  TRY(print_text(table.str()));
+  return kFine;
+}
+
 Result<int> bench(BenchArguments& a) {
+  if (!a.convert.type.empty()) return bench_convert(a);
+  if (a.model.empty())
+    return error(Code::kInvalidArgument,
+                 "give a MODEL, or --convert TYPE --from LAYOUT --to LAYOUT");
   if (!a.seed) a.seed = 0;
   TRY_ASSIGN(Bytes limit, memory_limit(a));
   const Seconds begun = since_start();
@@ -141,7 +161,8 @@ constexpr const char* kFooter =
     "\n"
     "Examples:\n"
     "  tessera bench resnet50.onnx --threads 1 --iters 50 --json\n"
-    "  tessera bench bert.onnx --dim batch=1 --dim sequence=128";
+    "  tessera bench bert.onnx --dim batch=1 --dim sequence=128\n"
+    "  tessera bench --convert 'f32[4096,4096]' --from 'm n' --to 'n m' --threads 1";
 
 }  // namespace
 
@@ -156,6 +177,15 @@ Command bench_command(CLI::App& app) {
   sub->add_option("--iters", a->iters, "Timed inferences; default: about a second's")
       ->check(CLI::Range(1, 100000000))
       ->type_name("N");
+  sub->get_option("model")->required(false);
+  sub->add_option("--convert", a->convert.type,
+                  "Time a change of layout of this type instead of a model, e.g. f32[4096,4096]")
+      ->type_name("TYPE");
+  sub->add_option("--from", a->convert.from, "With --convert: the layout, e.g. 'm n'")
+      ->type_name("LAYOUT");
+  sub->add_option("--to", a->convert.to,
+                  "With --convert: the other layout, e.g. 'n/16 m/16 m%16 n%16'")
+      ->type_name("LAYOUT");
   sub->footer(kFooter);
   return {sub, [a] { return bench(*a); }};
 }
