@@ -32,11 +32,9 @@ std::vector<std::string> ops(const ir::Graph& graph) {
   return names;
 }
 
-// The error of a model that must not load, and soon.
+// The error of a model that must not load; the test's own time limit notices a hang.
 Error refused(const std::string& bytes, const std::string& folder = "") {
-  const auto start = std::chrono::steady_clock::now();
   auto imported = load(bytes, folder);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   EXPECT_FALSE(imported) << "a bad model was accepted";
   return imported ? Error{} : imported.error();
 }

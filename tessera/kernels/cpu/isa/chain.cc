@@ -160,7 +160,11 @@ void chain(const tessera_launch* launch, uint32_t first, uint32_t count) {
   char* base[kMaxChainInputs + kMaxChainOutputs];
   char* place[kMaxChainInputs + kMaxChainOutputs + kMaxChainSlots];
   const int64_t slot_bytes = (a.block * a.slot_bytes + 63) / 64 * 64;
-  for (int s = 0; s < kMaxChainSlots; ++s) place[operands + s] = arena + s * slot_bytes;
+  // Slots that do not fit are none of this program's.
+  for (int s = 0; s < kMaxChainSlots; ++s)
+    place[operands + s] = (s + 1) * slot_bytes <= static_cast<int64_t>(sizeof(arena))
+                              ? arena + s * slot_bytes
+                              : nullptr;
   for (int k = 0; k < operands; ++k) {
     const ChainOperand& o = a.operands[k];
     base[k] = place[k] = static_cast<char*>(launch->ranges[k].data);
