@@ -1,6 +1,5 @@
 // Models that are right in unusual ways, and models that are wrong.
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 
