@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "tessera/kernels/cpu/epilogue_args.h"
+
 namespace tessera::kernels::cpu {
 
 enum class PoolKind : int32_t { kMax, kAverage };
@@ -18,6 +20,17 @@ struct PoolArgs {
   PoolType type;
   int32_t count_padding;  // average: padding counts
   int32_t has_indices, column_major;
+};
+
+// Channels-last, f32, without places. Ranges: x, y, then the epilogue's. pool.planes and pool.chunk
+// mean nothing. Work item = (image, `rows` output rows of its planes, `channels`).
+struct PoolLastArgs {
+  PoolArgs pool;
+  int64_t images;
+  int64_t x_ld, y_ld;  // elements between pixels
+  int64_t rows, row_items;
+  int64_t all_channels, channels, channel_items;
+  Epilogue epilogue;
 };
 
 }  // namespace tessera::kernels::cpu

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/kernels/cpu/testing.h"
+#include "tessera/op/layouts.h"
 
 namespace tessera::kernels::cpu::testing {
 namespace {
@@ -55,6 +56,27 @@ TEST(Pool, Average) {
   for (int i = 0; i < 200; ++i) {
     Case c = random_pool(random, "average_pool", pick(random, {DType::kF32, DType::kF64}));
     c.attrs.set("count_include_pad", static_cast<int64_t>(random() % 2));
+    EXPECT_EQ(check(c, random, {.rel = 16, .abs = 32}), 1);
+  }
+}
+
+TEST(Pool, ChannelsLast) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 200; ++i) {
+    const bool max = random() % 2;
+    Case c = random_pool(random, max ? "max_pool" : "average_pool", DType::kF32);
+    Dims dims = c.in[0]->dims();
+    dims[1] = pick<int64_t>(random, {1, 3, 17, 24, 64, 116});
+    for (size_t a = 2; a < dims.size(); ++a) dims[a] = std::min<int64_t>(dims[a], 40);
+    c.in[0] = random_tensor(DType::kF32, dims, random, {.special = max && random() % 2 == 0});
+    const std::string layout(op::channels_last(static_cast<int>(dims.size())));
+    c.placed = {{layout, pick<int64_t>(random, {0, 1, 40})}};
+    c.out_placed = {layout, pick<int64_t>(random, {0, 1, 40})};
+    if (random() % 2) {
+      c.arity = 1;
+      c.steps = {{"relu", {}, {1}}};
+    }
+    if (!max) c.attrs.set("count_include_pad", static_cast<int64_t>(random() % 2));
     EXPECT_EQ(check(c, random, {.rel = 16, .abs = 32}), 1);
   }
 }

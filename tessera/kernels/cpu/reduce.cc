@@ -1,5 +1,6 @@
 // reduce(x, axes) over any axes and global pooling: row cpu.reduce.
 #include <algorithm>
+#include <numeric>
 
 #include "tessera/kernels/cpu/claims.h"
 #include "tessera/kernels/cpu/families.h"
@@ -44,15 +45,49 @@ bool empty_extreme(const Problem& p, ReduceKind kind) {
          bits_of(p.in[0].dtype) < 64 && p.in[0].count() == 0;
 }
 
+bool is_reduced(const Plan& plan, size_t axis) {
+  return std::binary_search(plan.axes.begin(), plan.axes.end(), static_cast<int>(axis));
+}
+
+// The axes of packed x in the order in which they lie in memory, outermost first.
+std::vector<size_t> memory_order(const Operand& x, const Dims& strides) {
+  std::vector<size_t> order(strides.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (x.count() == 0) return order;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return strides[a] > strides[b]; });
+  return order;
+}
+
+// Why operands that need not be row-major cannot be taken: x is packed, y too, and the kept axes
+// follow each other in y as they do in x.
+std::string not_in_order(const Problem& p, const Plan& plan) {
+  for (const Operand* o : {&p.in[0], &p.out[0]})
+    if (!o->strides.empty() || !logical_strides(*o))
+      return fmt::format("an operand lies in layout '{}', need packed axes", o->layout);
+  const Dims x = *logical_strides(p.in[0]), y = *logical_strides(p.out[0]);
+  const bool kept_rank = p.out[0].rank() == p.in[0].rank();
+  Dims in_y(x.size(), 0);  // strides of x's axes in y
+  for (size_t a = 0, next = 0; a < x.size(); ++a)
+    if (kept_rank || !is_reduced(plan, a)) in_y[a] = y[next++];
+  int64_t last = INT64_MAX;
+  for (size_t a : memory_order(p.in[0], x)) {
+    if (is_reduced(plan, a) || p.in[0].dims[a] <= 1) continue;
+    if (in_y[a] > last) return "the kept axes lie in another order in output 0";
+    last = in_y[a];
+  }
+  return {};
+}
+
 bool fill(const Problem& p, const Plan& plan, ReduceArgs& args) {
   const Dims& x = p.in[0].dims;
-  const Dims strides = op::strides_of(x);
+  const Dims strides = *logical_strides(p.in[0]);
   Dims dims[2];
   std::vector<Dims> walks[2]{{{}}, {{}}};  // kept, reduced
-  for (int a = 0; a < std::ssize(x); ++a) {
-    const bool reduced = std::binary_search(plan.axes.begin(), plan.axes.end(), a);
-    dims[reduced].push_back(x[static_cast<size_t>(a)]);
-    walks[reduced][0].push_back(strides[static_cast<size_t>(a)]);
+  for (size_t a : memory_order(p.in[0], strides)) {
+    const bool reduced = is_reduced(plan, a);
+    dims[reduced].push_back(x[a]);
+    walks[reduced][0].push_back(strides[a]);
   }
   int64_t count = 1;
   for (int64_t d : dims[1]) count *= d;
@@ -85,6 +120,13 @@ Claim answer(const Problem& p, const Plan& plan, bool floats_defined) {
   why.need(!is_float(d) || floats_defined, "input 0 is {}, need integers or bool", name_of(d));
   why.need(d == p.out[0].dtype, "types {} and {} differ", name_of(d), name_of(p.out[0].dtype));
   why.need(!empty_extreme(p, plan.kind), "nothing to take the extreme of");
+  why.need(!p.out.empty() && p.out[0].present, "nobody reads output 0");
+  why.need(op::element_count(p.in[0].dims) && op::element_count(p.out[0].dims),
+           "impossible sizes {}", op::to_string(p.in[0].dims));
+  if (why.fine()) {
+    const std::string text = not_in_order(p, plan);
+    why.need(text.empty(), "{}", text);
+  }
   ReduceArgs args{};
   if (why.fine())
     why.need(fill(p, plan, args), "more than {} axes that do not merge", kMaxSpaceRank);
@@ -155,9 +197,9 @@ Result<std::vector<LaunchSpec>> prepare_global(const Problem& p, const Claim&) {
 }
 
 constexpr Row kRows[] = {
-    {"reduce", "cpu.reduce", row_major<probe_reduce>, prepare_reduce},
-    {"global_average_pool", "cpu.reduce", row_major<probe_global>, prepare_global},
-    {"global_max_pool", "cpu.reduce", row_major<probe_global>, prepare_global},
+    {"reduce", "cpu.reduce", probe_reduce, prepare_reduce},
+    {"global_average_pool", "cpu.reduce", probe_global, prepare_global},
+    {"global_max_pool", "cpu.reduce", probe_global, prepare_global},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/kernels/cpu/testing.h"
+#include "tessera/op/layouts.h"
 
 namespace tessera::kernels::cpu::testing {
 namespace {
@@ -24,6 +25,9 @@ TEST(Reduce, AnyAxesKindsAndTypes) {
     const int64_t count = std::max<int64_t>(x.count(), 1);
     c.in = {std::move(x)};
     if (!axes.empty()) c.in.push_back(Tensor::of_i64(axes));
+    if (random() % 3 == 0) c.placed = {{std::string(op::channels_last(rank))}};
+    if (random() % 3 == 0 && c.attrs.i("keepdims") != 0)
+      c.out_placed = {std::string(op::channels_last(rank))};
     // A product's error grows with its length, not with the sum of its factors.
     ran += check(c, random,
                  kind == "sum" ? Tolerance{.products = count}
@@ -63,6 +67,12 @@ TEST(Reduce, GlobalPooling) {
                       {.products = 16}),
                 1)
           << op::to_string(dims);
+  for (const char* name : {"global_average_pool", "global_max_pool"})
+    for (const Dims& dims : {Dims{2, 3, 7, 7}, Dims{1, 116, 14, 14}, Dims{2, 17, 97}}) {
+      Case c{.op = name, .in = {random_tensor(DType::kF32, dims, random)}};
+      c.placed = {{std::string(op::channels_last(static_cast<int>(dims.size())))}};
+      EXPECT_EQ(check(c, random, {.products = 196}), 1) << op::to_string(dims);
+    }
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
   X(chain)                     \
   X(reduce)                    \
   X(pool)                      \
+  X(pool_last)                 \
   X(softmax)                   \
   X(row_norm)                  \
   X(batch_norm)                \
