@@ -1,8 +1,9 @@
 // y = slice(x); dot(y)  ->  dot(x, where y lies in it)      z = concat(f(a), g(b))  ->  f and g
 // write into z
 //
-// Works on a plan: a slice or transpose becomes an alias with strides, what yields a transpose's input
-// writes it turned, and the inputs of a concat become parts of its result. Does not fire where
+// Works on a plan: a slice or transpose becomes an alias with strides, what yields a transpose's
+// input writes it turned, and the inputs of a concat become parts of its result. Does not fire
+// where
 //   - a reader or writer is no launch, or no kernel takes the strides,
 //   - the value leaves the region, or enters it,
 //   - elements are smaller than a byte,

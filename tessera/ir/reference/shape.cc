@@ -46,9 +46,9 @@ Result<std::vector<Value>> shape_of(const Call& call) {
 }
 
 constexpr Row kRows[] = {
-    {"broadcast_to", broadcast_to}, {"identity", identity}, {"relayout", identity}, {"reshape", reshape},
-    {"shape_of", shape_of},         {"squeeze", reshaped},  {"transpose", transpose},
-    {"unsqueeze", reshaped},
+    {"broadcast_to", broadcast_to}, {"identity", identity},  {"relayout", identity},
+    {"reshape", reshape},           {"shape_of", shape_of},  {"squeeze", reshaped},
+    {"transpose", transpose},       {"unsqueeze", reshaped},
 };
 
 }  // namespace

@@ -275,7 +275,8 @@ TEST(Chain, SaysWhatItRefuses) {
   EXPECT_EQ(refusal(other), "input 1 is [5] in layout '': need strides that reach [4,8]");
   other = p;
   other.in[0].layout = "mn: n/4 m n%4";
-  EXPECT_EQ(refusal(other), "input 0 is [4,8] in layout 'mn: n/4 m n%4': need strides that reach [4,8]");
+  EXPECT_EQ(refusal(other),
+            "input 0 is [4,8] in layout 'mn: n/4 m n%4': need strides that reach [4,8]");
   other = p;
   other.out[0] = operand({4, 8}, DType::kF64);
   EXPECT_EQ(refusal(other), "output 0 is f64, need f32");

@@ -197,7 +197,8 @@ TEST(Attention, Grouped) {
            kSums);
 }
 
-constexpr std::string_view kText = R"(graph @"g"(%0: f32[1,2,3,4], %1: f32[1,2,3,4], %2: f32[1,2,3,4], %3: f32[1,2,3,1], %4: bool[3,3]) {{
+constexpr std::string_view kText =
+    R"(graph @"g"(%0: f32[1,2,3,4], %1: f32[1,2,3,4], %2: f32[1,2,3,4], %3: f32[1,2,3,1], %4: bool[3,3]) {{
   %5 = dot(%0, %1) {{transpose_b = 1}} : f32[1,2,3,3]
   {}
   %7 = softmax(%6) : f32[1,2,3,3]
@@ -225,8 +226,8 @@ TEST(Attention, NotByAMaskOfOneColumn) {
 // Where all keys of a query are hidden, a number yields their mean and -inf NaN.
 TEST(Attention, NotHiddenByANumber) {
   stays("attention",
-        fmt::format(kText,
-                    "%9 = constant f32[] {-1e9}\n  %6 = select(%4, %5, %9) : f32[1,2,3,3]", ""),
+        fmt::format(kText, "%9 = constant f32[] {-1e9}\n  %6 = select(%4, %5, %9) : f32[1,2,3,3]",
+                    ""),
         "hides by -1000000000, need -inf");
 }
 
