@@ -46,17 +46,22 @@ inline int64_t span_of(const op::Operand& o) {
   return last + 1;
 }
 
-// A claim on f32 operands with its memory, ready to run.
+// A claim on f32 operands with its memory, ready to run. Weights that it packs are there `copies`
+// times and taken in turn, so that they may be as far away as a large network leaves them.
 class Kernel {
  public:
-  Kernel(const op::Problem& problem, const op::Claim& claim)
-      : workspace_(buffer(claim.workspace.value)) {
+  Kernel(const op::Problem& problem, const op::Claim& claim, int64_t copies = 1)
+      : workspace_(buffer(claim.workspace.value)), copies_(static_cast<uint64_t>(copies)) {
     for (const op::Operand& o : problem.in) in_.push_back(buffer(span_of(o) * 4));
     for (const op::Operand& o : problem.out) out_.push_back(buffer(span_of(o) * 4));
     for (size_t i = 0; i < claim.packed.size(); ++i) {
-      packed_.push_back(buffer(claim.packed[i].size.value));
+      const int64_t size = (claim.packed[i].size.value + 63) / 64 * 64;
+      packed_.push_back(buffer(size * copies));
+      packed_bytes_.push_back(static_cast<uint64_t>(size));
       const auto input = static_cast<size_t>(claim.packed[i].input);
-      (void)table().pack(problem, claim, static_cast<int>(i), in_[input].get(), packed_[i].get());
+      for (int64_t c = 0; c < copies; ++c)
+        (void)table().pack(problem, claim, static_cast<int>(i), in_[input].get(),
+                           packed_[i].get() + c * size);
     }
     launches_ = *table().prepare(problem, claim);
     for (const op::LaunchSpec& spec : launches_) {
@@ -79,7 +84,13 @@ class Kernel {
   }
 
   void run() {
+    const uint64_t copy = turn_++ % copies_;
     for (size_t i = 0; i < launches_.size(); ++i) {
+      for (size_t r = 0; r < ranges_[i].size(); ++r)
+        if (const op::Argument& a = launches_[i].arguments[r]; a.kind == op::Argument::kPacked) {
+          const auto at = static_cast<size_t>(a.index);
+          ranges_[i][r].data = packed_[at].get() + copy * packed_bytes_[at];
+        }
       const tessera_launch launch{sizeof(tessera_launch),
                                   launches_[i].grid,
                                   static_cast<uint32_t>(ranges_[i].size()),
@@ -94,6 +105,8 @@ class Kernel {
 
  private:
   Buffer workspace_;
+  uint64_t copies_ = 1, turn_ = 0;
+  std::vector<uint64_t> packed_bytes_;
   std::vector<Buffer> in_, out_, packed_, constants_;
   std::vector<op::LaunchSpec> launches_;
   std::vector<tessera_entry> entries_;
