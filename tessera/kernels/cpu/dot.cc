@@ -227,9 +227,6 @@ Result<std::vector<LaunchSpec>> prepare_gemv(const Problem& p, const Claim&) {
   return launches;
 }
 
-// So many rows pay for packing rows of b first.
-constexpr int64_t kDirectRows = 12;
-
 // Where gemm finds b. Values are packed by a launch of their own if there are so many, all in one
 // matrix, that they do not stay in the caches between a's rows.
 struct Plan {
@@ -238,10 +235,12 @@ struct Plan {
 };
 
 Plan plan_of(const Problem& p, const GemmArgs& g) {
+  // So few rows do not pay for packing, and rows of b so near to each other do not need it.
+  constexpr int64_t kDirectRows = 32, kNear = 256;
   constexpr int64_t kAheadRows = 48, kAheadFloats = 1 << 17;
   const Products& s = g.products;
   if (packs(p, s)) return {RightSide::kPanels};
-  if (g.b_col == 1 && s.M <= kDirectRows) return {RightSide::kRows};
+  if (g.b_col == 1 && (s.M <= kDirectRows || g.b_row <= kNear)) return {RightSide::kRows};
   const bool one =
       std::all_of(s.b_batch, s.b_batch + s.batch_rank, [](int64_t d) { return d == 0; });
   if (one && s.M >= kAheadRows && s.K * s.N >= kAheadFloats) return {RightSide::kPanels, true};

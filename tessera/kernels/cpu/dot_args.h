@@ -31,7 +31,7 @@ struct Products {
 // How b lies and what an item does about it.
 enum class RightSide : int32_t {
   kPanels,   // in panels
-  kRows,     // rows of neighbours, read in place: few rows of a do not pay for packing
+  kRows,     // rows of neighbours, read in place
   kStrided,  // packed by the item, a block at a time
 };
 

@@ -25,7 +25,15 @@ struct Shape {
   int64_t B, M, K, N;
   Right right = kWeights;
   Behind behind = kNothing;
+  int64_t joint = 0;  // floats of a token, if b (and a of a product with its transpose) are heads
+                      // of a joint projection
 
+  int64_t a_row() const { return joint > 0 && right == kValuesT ? joint : K; }
+  int64_t a_batch() const { return a_row() == K ? M * K : K; }
+  int64_t b_row() const { return joint > 0 ? joint : transposed() ? K : N; }
+  int64_t b_batch() const { return joint > 0 ? (transposed() ? K : N) : K * N; }
+  int64_t a_size() const { return a_row() == K ? B * M * K : M * joint; }
+  int64_t b_size() const { return joint > 0 ? (transposed() ? N : K) * joint : B * K * N; }
   bool weights() const { return right == kWeights || right == kWeightsT; }
   bool transposed() const { return right == kWeightsT || right == kValuesT; }
   // Copies of the weights: together they are larger than any cache, as those of a network are.
@@ -38,8 +46,8 @@ struct Shape {
   std::string str() const {
     constexpr const char* kRight[] = {"w", "wt", "v", "vt"};
     constexpr const char* kBehind[] = {"", "_bias", "_bias_gelu", "_bias_residual"};
-    return fmt::format("dot_f32_{}m{}k{}n{}_{}{}", B > 1 ? fmt::format("b{}", B) : "", M, K, N,
-                       kRight[right], kBehind[behind]);
+    return fmt::format("dot_f32_{}m{}k{}n{}_{}{}{}", B > 1 ? fmt::format("b{}", B) : "", M, K, N,
+                       kRight[right], kBehind[behind], joint > 0 ? "_heads" : "");
   }
 };
 
@@ -59,6 +67,8 @@ constexpr Shape kShapes[] = {
     {"bert_base", 1, 128, 3072, 768, kWeights, kBiasResidual},
     {"bert_base", 12, 128, 64, 128, kValuesT},
     {"bert_base", 12, 128, 128, 64, kValues},
+    {"bert_base", 12, 128, 64, 128, kValuesT, kNothing, 2304},
+    {"bert_base", 12, 128, 128, 64, kValues, kNothing, 2304},
     {"minilm", 1, 128, 384, 384, kWeights, kBias},
     {"minilm", 1, 128, 384, 1536, kWeights, kBiasGelu},
     {"minilm", 1, 128, 1536, 384, kWeights, kBiasResidual},
@@ -70,6 +80,8 @@ constexpr Shape kShapes[] = {
     {"vit_b_16", 1, 197, 3072, 768, kWeightsT, kBiasResidual},
     {"vit_b_16", 12, 197, 64, 197, kValuesT},
     {"vit_b_16", 12, 197, 197, 64, kValues},
+    {"vit_b_16", 12, 197, 64, 197, kValuesT, kNothing, 2304},
+    {"vit_b_16", 12, 197, 197, 64, kValues, kNothing, 2304},
     {"swin_t", 1, 3136, 96, 288, kWeightsT, kBias},
     {"swin_t", 1, 3136, 96, 384, kWeightsT, kBiasGelu},
     {"swin_t", 1, 3136, 384, 96, kWeightsT, kBiasResidual},
@@ -89,6 +101,10 @@ constexpr Shape kShapes[] = {
     {"gpt2", 12, 1, 512, 64, kValues},
     {"gpt2", 12, 512, 64, 512, kValuesT},
     {"gpt2", 12, 512, 512, 64, kValues},
+    {"gpt2", 12, 512, 64, 512, kValuesT, kNothing, 768},
+    {"gpt2", 12, 512, 512, 64, kValues, kNothing, 768},
+    {"gpt2", 12, 1, 64, 512, kValuesT, kNothing, 768},
+    {"gpt2", 12, 1, 512, 64, kValues, kNothing, 768},
     {"llama_150m", 1, 64, 768, 2048},
     {"llama_150m", 1, 1, 768, 2048},
     {"alexnet", 1, 1, 9216, 4096, kWeightsT, kBias},
@@ -125,6 +141,8 @@ op::Problem problem_of(const Shape& s) {
   p.in = {operand(dims(s.M, s.K)),
           operand(s.transposed() ? dims(s.N, s.K) : dims(s.K, s.N), s.weights())};
   p.out = {operand(dims(s.M, s.N))};
+  if (s.a_row() != s.K) p.in[0].strides = {s.a_batch(), s.a_row(), 1};
+  if (s.joint > 0) p.in[1].strides = {s.b_batch(), s.b_row(), 1};
   if (s.behind == kNothing) return p;
   p.arity = 2;
   p.result = p.out[0];
@@ -149,9 +167,14 @@ class OneDnn {
       return s.B > 1 ? memory::desc({s.B, rows, cols}, f32, {rows * cols, row, col})
                      : memory::desc({rows, cols}, f32, {row, col});
     };
-    const memory::desc a = desc(s.M, s.K, false), y = desc(s.M, s.N, false),
-                       b = s.weights() ? memory::desc({s.K, s.N}, f32, memory::format_tag::any)
-                                       : desc(s.K, s.N, s.transposed()),
+    memory::desc a = desc(s.M, s.K, false);
+    if (s.a_row() != s.K) a = memory::desc({s.B, s.M, s.K}, f32, {s.a_batch(), s.a_row(), 1});
+    const int64_t b_row = s.transposed() ? 1 : s.joint, b_col = s.transposed() ? s.joint : 1;
+    const memory::desc y = desc(s.M, s.N, false),
+                       b = s.joint > 0
+                               ? memory::desc({s.B, s.K, s.N}, f32, {s.b_batch(), b_row, b_col})
+                           : s.weights() ? memory::desc({s.K, s.N}, f32, memory::format_tag::any)
+                                         : desc(s.K, s.N, s.transposed()),
                        bias({1, s.N}, f32, memory::format_tag::ab);
     post_ops ops;
     if (s.behind == kBiasGelu) ops.append_eltwise(1.0f, algorithm::eltwise_gelu_erf, 0.0f, 0.0f);
@@ -196,8 +219,8 @@ class OpenBlas {
  public:
   explicit OpenBlas(const Shape& s)
       : s_(s),
-        a_(bench::buffer(s.B * s.M * s.K * 4)),
-        b_(bench::buffer(s.copies() * s.B * s.K * s.N * 4)),
+        a_(bench::buffer(s.a_size() * 4)),
+        b_(bench::buffer(s.copies() * s.b_size() * 4)),
         y_(bench::buffer(s.B * s.M * s.N * 4)) {}
   static bool there() { return sgemm() != nullptr; }
   void run() {
@@ -206,11 +229,12 @@ class OpenBlas {
     auto at = [](const bench::Buffer& b, int64_t i) {
       return reinterpret_cast<float*>(b.get()) + i;
     };
-    const int64_t copy = turn_++ % s_.copies() * s_.B;
+    const int64_t copy = turn_++ % s_.copies() * s_.b_size();
     for (int64_t i = 0; i < s_.B; ++i)
       sgemm()(kRowMajor, kNo, s_.transposed() ? kTranspose : kNo, M, N, K, 1.0f,
-              at(a_, i * s_.M * s_.K), K, at(b_, (copy + i) * s_.K * s_.N), s_.transposed() ? K : N,
-              0.0f, at(y_, i * s_.M * s_.N), N);
+              at(a_, i * s_.a_batch()), static_cast<int>(s_.a_row()),
+              at(b_, copy + i * s_.b_batch()), static_cast<int>(s_.b_row()), 0.0f,
+              at(y_, i * s_.M * s_.N), N);
   }
 
  private:

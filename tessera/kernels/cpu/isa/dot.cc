@@ -31,9 +31,11 @@ struct Work {
 };
 
 // Rows [m0, m1), columns [n0, n0 + cols) for rows [k0, k0 + depth) of B, which are at `b`. A's rows
-// are read in place, or where their elements are no neighbours, from a copy.
+// are read in place, or where their elements are no neighbours, from a copy. `ahead`: the panels
+// that come next; may be null.
 void multiply(const Work& w, int64_t m0, int64_t m1, int64_t n0, int64_t cols, int64_t k0,
-              int64_t depth, const float* b, int64_t panel_stride, int64_t b_step) {
+              int64_t depth, const float* b, int64_t panel_stride, int64_t b_step,
+              const float* ahead) {
   alignas(64) float copy[kCopyRows * kCopyDepth];
   const GemmArgs& g = w.g;
   const bool last = k0 + depth >= g.products.K;
@@ -58,7 +60,8 @@ void multiply(const Work& w, int64_t m0, int64_t m1, int64_t n0, int64_t cols, i
                    .accumulate = k0 > 0,
                    .epilogue = last ? w.epilogue : nullptr,
                    .row = w.row + m,
-                   .col = n0});
+                   .col = n0,
+                   .ahead = ahead && m + rows < m1 ? b : ahead});
   }
 }
 
@@ -72,7 +75,7 @@ void multiply_strided(const Work& w, int64_t m0, int64_t m1, int64_t n0, int64_t
     for (int64_t k = 0; k == 0 || k < K; k += step) {
       const int64_t depth = least(step, K - k);
       pack_block(w.b + k * g.b_row + n * g.b_col, g.b_row, g.b_col, cols, depth, panels);
-      multiply(w, m0, m1, n, cols, k, depth, panels, depth * kPanel, kPanel);
+      multiply(w, m0, m1, n, cols, k, depth, panels, depth * kPanel, kPanel, nullptr);
     }
   }
 }
@@ -82,17 +85,21 @@ void gemm_item(const Work& w, const Item& item) {
   const int64_t K = g.products.K, n0 = item.n0;
   if (g.right == RightSide::kStrided) return multiply_strided(w, item.m0, item.m1, n0, item.n1);
   // What a single tile reads once is not worth another pass over C.
-  const bool whole =
-      g.a_col == 1 && (g.right == RightSide::kRows || item.m1 - item.m0 <= kMaxTileRows);
+  const bool whole = g.a_col == 1 && item.m1 - item.m0 <= kMaxTileRows;
   const int64_t step =
       whole ? most<int64_t>(K, 1) : part_of(K, g.a_col == 1 ? kPanelDepth : kCopyDepth);
   const bool rows = g.right == RightSide::kRows;
   // Columns of rows of B must be whole vectors: the last few are packed.
   const int64_t n1 = rows ? n0 + (item.n1 - n0) / kPanel * kPanel : item.n1;
-  for (int64_t k = 0; k == 0 || k < K; k += step) {
-    const float* b = rows ? w.b + k * g.b_row + n0 : w.b + n0 * K + k * kPanel;
-    multiply(w, item.m0, item.m1, n0, n1 - n0, k, least(step, K - k), b, rows ? kPanel : K * kPanel,
-             rows ? g.b_row : kPanel);
+  if (rows) {
+    for (int64_t k = 0; k == 0 || k < K; k += step)
+      multiply(w, item.m0, item.m1, n0, n1 - n0, k, least(step, K - k), w.b + k * g.b_row + n0,
+               kPanel, g.b_row, nullptr);
+  } else {
+    const float* b = w.b + n0 * K;
+    for (int64_t k = 0; k == 0 || k < K; k += step)
+      multiply(w, item.m0, item.m1, n0, n1 - n0, k, least(step, K - k), b + k * kPanel, K * kPanel,
+               kPanel, k + step < K ? b + (k + step) * kPanel : b + (n1 - n0) * K);
   }
   if (n1 < item.n1) multiply_strided(w, item.m0, item.m1, n1, item.n1);
 }

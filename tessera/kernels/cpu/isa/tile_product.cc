@@ -27,6 +27,8 @@ TESSERA_INLINE int64_t panel_offset(int v, int64_t panel_stride) {
 template <int R, int V>
 TESSERA_INLINE void accumulate(const Tile& t, Vec (&sum)[R][V]) {
   const int64_t stride = t.panel_stride, step = t.b_step;
+  [[maybe_unused]] const int64_t ahead_step = t.ahead ? kPanel : 0;
+  [[maybe_unused]] const float* ahead = t.ahead ? t.ahead : t.c;
   for (int64_t i = 0; i < t.count; ++i) {
     const Term& term = t.terms[i];
     const float* row[R];
@@ -37,6 +39,10 @@ TESSERA_INLINE void accumulate(const Tile& t, Vec (&sum)[R][V]) {
       Vec y[V];
       TESSERA_UNROLL
       for (int v = 0; v < V; ++v) y[v] = load(b + panel_offset(v, stride));
+      if constexpr (V == kTileVecs) {
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += ahead_step;
+      }
       TESSERA_EACH(x += splat(row[r][k]) * y[v])
     }
   }
@@ -94,30 +100,41 @@ void tile_product(const Tile& tile) {
 void block_product(const Block& b) {
   // Narrower vectors than panels: tiles must not straddle those.
   constexpr int64_t kUnit = kLanes < kPanel ? kTileCols : kLanes;
-  const int64_t units = (b.cols + kUnit - 1) / kUnit, across = kTileCols / kUnit;
+  int64_t across = kTileCols / kUnit;
+  // Rows that fit a narrower tile at once are not worth two wide ones.
+  if (b.rows > tile_rows(kTileCols) && b.rows <= kMaxTileRows)
+    across = most<int64_t>(across - 1, 1);
+  const int64_t units = (b.cols + kUnit - 1) / kUnit;
   int64_t n = 0;
   for (int64_t i = (units + across - 1) / across; i > 0; --i) {
     const int64_t left = (b.cols - n + kUnit - 1) / kUnit;
     const int64_t cols = least(b.cols - n, (left + i - 1) / i * kUnit);
     const float* from = b.b + n / kPanel * b.panel_stride + n % kPanel;
-    int64_t m = 0;
+    const float* next = i > 1 ? from + cols / kPanel * b.panel_stride : b.ahead;
+    Term term{b.a, nullptr, from, b.depth};
+    Tile tile{.rows = 0,
+              .cols = static_cast<int>(cols),
+              .terms = &term,
+              .count = 1,
+              .lda = b.lda,
+              .panel_stride = b.panel_stride,
+              .b_step = b.b_step,
+              .c = b.c + n,
+              .ldc = b.ldc,
+              .accumulate = b.accumulate,
+              .epilogue = b.epilogue,
+              .row = b.row,
+              .col = b.col + n};
+    int64_t left_rows = b.rows, panel = 0;
     for (int64_t j = (b.rows + tile_rows(cols) - 1) / tile_rows(cols); j > 0; --j) {
-      const int64_t rows = (b.rows - m + j - 1) / j;
-      const Term term{b.a + m * b.lda, nullptr, from, b.depth};
-      tile_product({.rows = static_cast<int>(rows),
-                    .cols = static_cast<int>(cols),
-                    .terms = &term,
-                    .count = 1,
-                    .lda = b.lda,
-                    .panel_stride = b.panel_stride,
-                    .b_step = b.b_step,
-                    .c = b.c + m * b.ldc + n,
-                    .ldc = b.ldc,
-                    .accumulate = b.accumulate,
-                    .epilogue = b.epilogue,
-                    .row = b.row + m,
-                    .col = b.col + n});
-      m += rows;
+      const int64_t rows = (left_rows + j - 1) / j;
+      tile.rows = static_cast<int>(rows);
+      tile.ahead = next && panel < panels_of(kTileCols) ? next + panel++ * b.panel_stride : nullptr;
+      tile_product(tile);
+      left_rows -= rows;
+      tile.row += rows;
+      tile.c += rows * b.ldc;
+      term.a += rows * b.lda;
     }
     n += cols;
   }

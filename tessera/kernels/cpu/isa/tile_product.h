@@ -41,6 +41,7 @@ struct Tile {
   bool accumulate;                // add to C
   const BoundEpilogue* epilogue;  // null: none
   int64_t row, col;               // of C's first element in the epilogue's operands
+  const float* ahead = nullptr;  // a line of 16 floats is fetched into the L2 cache per k from here
 };
 
 void tile_product(const Tile& tile);
@@ -58,6 +59,7 @@ struct Block {
   bool accumulate;
   const BoundEpilogue* epilogue;
   int64_t row, col;
+  const float* ahead = nullptr;  // the panels that come after these, if that is known
 };
 
 void block_product(const Block& block);
