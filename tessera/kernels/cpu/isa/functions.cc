@@ -247,13 +247,7 @@ TESSERA_UNARY(IsNan, uint8_t(a != a));
 TESSERA_UNARY(IsInf, uint8_t((a == T(__builtin_inf()) && p[0] != T(0)) ||
                              (a == -T(__builtin_inf()) && p[1] != T(0))));
 TESSERA_UNARY(Reciprocal, T(1) / a);
-TESSERA_UNARY(Relu, a < T(0) ? T(0) : a);
-template <class T>
-TESSERA_INLINE T clamp01(T a) {
-  return a < T(0) ? T(0) : a > T(1) ? T(1) : a;
-}
-TESSERA_UNARY(HardSigmoid, clamp01(p[0] * a + p[1]));
-TESSERA_UNARY(HardSwish, a* clamp01(a* p[0] + p[1]));
+TESSERA_UNARY(IntRelu, a < T(0) ? T(0) : a);
 TESSERA_UNARY(LeakyRelu, a < T(0) ? p[0] * a : a);
 TESSERA_UNARY(Softsign, a / (T(1) + abs_of(a)));
 TESSERA_UNARY(ThresholdedRelu, a > p[0] || a != a ? a : T(0));
@@ -276,6 +270,9 @@ const char* unary(int64_t n, const void* const* in, uint32_t, void* out, const d
     TESSERA_INLINE Vec run(Vec a, [[maybe_unused]] const Vec* p) { return vector; }          \
     TESSERA_INLINE double run(double a, [[maybe_unused]] const double* p) { return scalar; } \
   }
+TESSERA_VECTOR(Relu, max_of(Vec{}, a), (a < 0 ? 0 : a));
+TESSERA_VECTOR(HardSigmoid, clamped(p[0] * a + p[1], 0, 1), clamped(p[0] * a + p[1], 0, 1));
+TESSERA_VECTOR(HardSwish, a* clamped(p[0] * a + p[1], 0, 1), a* clamped(p[0] * a + p[1], 0, 1));
 TESSERA_VECTOR(Exp, exp_of(a), exp_of(a));
 TESSERA_VECTOR(Log, log_of(a), log_of(a));
 TESSERA_VECTOR(Tanh, tanh_of(a), tanh_of(a));
@@ -284,7 +281,7 @@ TESSERA_VECTOR(Sigmoid, sigmoid_of(a), sigmoid_of(a));
 TESSERA_VECTOR(Gelu, gelu_of(a), 0.5 * a * (1 + erf_of(a * 0.70710678118654752440)));
 TESSERA_VECTOR(GeluTanh, gelu_tanh_of(a),
                0.5 * a * (1 + tanh_of(0.79788456080286535588 * (a + 0.044715 * a * a * a))));
-TESSERA_VECTOR(Silu, a / (1.0f + exp_normal(-(p[0] * a))), a* sigmoid_of(p[0] * a));
+TESSERA_VECTOR(Silu, a / (1.0f + exp_normal(p[0] * -a)), a* sigmoid_of(p[0] * a));
 TESSERA_VECTOR(Elu, where_less(a, Vec{}, p[0] * (exp_normal(a) - 1.0f), a),
                a < 0 ? p[0] * (exp_of(a) - 1) : a);
 TESSERA_VECTOR(Selu, p[1] * where_less(Vec{}, a, a, p[0] * (exp_normal(a) - 1.0f)),
@@ -490,14 +487,14 @@ struct LoopTable {
     floats<IsNan>(kIsNan);
     floats<IsInf>(kIsInf);
     floats<Reciprocal>(kReciprocal);
-    floats<Relu>(kRelu);
-    ints<Relu>(kRelu);
+    by_vectors<Relu>(kRelu);
+    ints<IntRelu>(kRelu);
     by_vectors<Sigmoid>(kSigmoid);
     by_vectors<Gelu>(kGelu);
     by_vectors<GeluTanh>(kGeluTanh);
     by_vectors<Silu>(kSilu);
-    floats<HardSigmoid>(kHardSigmoid);
-    floats<HardSwish>(kHardSwish);
+    by_vectors<HardSigmoid>(kHardSigmoid);
+    by_vectors<HardSwish>(kHardSwish);
     floats<LeakyRelu>(kLeakyRelu);
     by_vectors<Elu>(kElu);
     by_vectors<Selu>(kSelu);

@@ -6,21 +6,29 @@
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
 
-// base^beta, base > 0
+#if defined(__AVX512F__)
+// 1 / sqrt(v), v > 0, to 2 ulp
+TESSERA_INLINE Vec inverse_sqrt(Vec v) {
+  const Vec r = _mm512_maskz_rsqrt14_ps(0xffff, v);
+  return r * (1.5f - (0.5f * v) * r * r);
+}
+#else
+TESSERA_INLINE Vec inverse_sqrt(Vec v) { return 1.0f / sqrt_of(v); }
+#endif
+
+// base^-beta, base > 0
 enum class Power { kHalf, kThreeQuarters, kOne, kAny };
 template <Power kPower>
 TESSERA_INLINE Vec power_of(Vec base, float beta) {
-  switch (kPower) {
-    case Power::kHalf:
-      return sqrt_of(base);
-    case Power::kThreeQuarters: {
-      const Vec root = sqrt_of(base);
-      return root * sqrt_of(root);
-    }
-    case Power::kOne:
-      return base;
-    case Power::kAny:
-      return exp_of(beta * log_of(base));
+  if constexpr (kPower == Power::kHalf) {
+    return inverse_sqrt(base);
+  } else if constexpr (kPower == Power::kThreeQuarters) {
+    const Vec r = inverse_sqrt(base);
+    return r * r * inverse_sqrt(r);
+  } else if constexpr (kPower == Power::kOne) {
+    return 1.0f / base;
+  } else {
+    return exp_of(-beta * log_of(base));
   }
 }
 
@@ -28,17 +36,21 @@ struct Numbers {
   float factor, bias, beta;
 };
 
-// y = x / (bias + factor sums)^beta
+// y = x (bias + factor sums)^-beta, where sums[i] is the sum of `size` neighbours from windows[i]
+// on
 template <Power kPower>
-void divide(const Numbers& n, const float* x, const float* sums, float* y, int64_t count) {
+void divide(const Numbers& n, const float* x, const float* windows, int64_t size, float* y,
+            int64_t count) {
   each_vector<float>(
       0, count, [&](auto lanes, int64_t i) __attribute__((always_inline)) {
-        const Vec base = n.bias + n.factor * lanes.load(sums + i);
-        lanes.store(y + i, lanes.load(x + i) / power_of<kPower>(base, n.beta));
+        Vec sum = lanes.load(windows + i);
+        for (int64_t k = 1; k < size; ++k) sum += lanes.load(windows + i + k);
+        const Vec base = n.bias + n.factor * sum;
+        lanes.store(y + i, lanes.load(x + i) * power_of<kPower>(base, n.beta));
       });
 }
 
-using DivideFn = void (*)(const Numbers&, const float*, const float*, float*, int64_t);
+using DivideFn = void (*)(const Numbers&, const float*, const float*, int64_t, float*, int64_t);
 DivideFn divide_for(float beta) {
   return beta == 0.5f    ? divide<Power::kHalf>
          : beta == 0.75f ? divide<Power::kThreeQuarters>
@@ -58,28 +70,23 @@ void columns(const LrnArgs& a, const Numbers& n, const float* x, float* y, int64
     const int64_t last = least(a.channels, c - a.before + a.size);
     for (int64_t k = most<int64_t>(0, c - a.before); k < last; ++k)
       add_squares(x + k * a.inner, sums, cols);
-    divide(n, x + c * a.inner, sums, y + c * a.inner, cols);
+    divide(n, x + c * a.inner, sums, 1, y + c * a.inner, cols);
   }
 }
 
-// Of one pixel: the window slides along neighbours.
-void pixel(const LrnArgs& a, const Numbers& n, const float* x, float* y, float* squares) {
-  alignas(64) float sums[kLrnChannels];
-  for (int64_t c = 0; c < a.channels; ++c) squares[c] = x[c] * x[c];
-  const float* window = squares - a.before;
-  for (int64_t c = 0; c < a.channels; ++c) sums[c] = window[c];
-  for (int64_t k = 1; k < a.size; ++k)
-    for (int64_t c = 0; c < a.channels; ++c) sums[c] += window[c + k];
-  divide_for(n.beta)(n, x, sums, y, a.channels);
-}
-
+// The window slides along the channels of a pixel, beyond which are zeros.
 void pixels(const LrnArgs& a, const Numbers& n, const tessera_launch* launch, int64_t first,
             int64_t last) {
-  alignas(64) float squares[kLrnChannels + 2 * kLrnWindow];
-  for (int64_t c = 0; c < kLrnWindow; ++c) squares[c] = squares[kLrnWindow + a.channels + c] = 0.0f;
-  for (int64_t p = first; p < last; ++p)
-    pixel(a, n, static_cast<const float*>(launch->ranges[0].data) + p * a.channels,
-          static_cast<float*>(launch->ranges[1].data) + p * a.channels, squares + kLrnWindow);
+  alignas(64) float padded[kLrnChannels + 2 * kLrnWindow];
+  float* squares = padded + kLrnWindow;
+  for (int64_t c = 0; c < kLrnWindow; ++c) padded[c] = squares[a.channels + c] = 0.0f;
+  const DivideFn divide = divide_for(n.beta);
+  for (int64_t p = first; p < last; ++p) {
+    const float* x = static_cast<const float*>(launch->ranges[0].data) + p * a.channels;
+    float* y = static_cast<float*>(launch->ranges[1].data) + p * a.channels;
+    for (int64_t c = 0; c < a.channels; ++c) squares[c] = x[c] * x[c];
+    divide(n, x, squares - a.before, a.size, y, a.channels);
+  }
 }
 
 }  // namespace

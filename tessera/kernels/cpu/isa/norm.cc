@@ -38,38 +38,54 @@ TESSERA_INLINE void scale_each(const T* x, T* y, int64_t n, T mean, T inverse, c
 }
 
 template <class T>
-void norm_row(const RowNormArgs& a, const RowNorm<T>& n, int64_t row) {
-  const T* x = n.x + offset_of(a.rows, 0, row);
-  T* y = n.y + offset_of(a.rows, 1, row);
-  const double count = static_cast<double>(a.length);
-  T mean = 0;
-  if (!a.rms)
-    mean = static_cast<T>(sum_of<T>(
-                              a.length, [&](auto lanes, int64_t i) __attribute__((
-                                            always_inline)) { return lanes.load(x + i); }) /
-                          count);
-  const auto middle = spread(mean);
-  const double squares = sum_of<T>(
-      a.length, [&](auto lanes, int64_t i) __attribute__((always_inline)) {
-        const auto d = lanes.load(x + i, middle) - middle;
-        return d * d;
-      });
-  const T inverse = static_cast<T>(1 / __builtin_sqrt(squares / count + a.epsilon));
-  if (n.mean) n.mean[row] = mean;
-  if (n.inverse) n.inverse[row] = inverse;
-  if (a.affine == Affine::kPerChannel) {
-    for (int64_t c = 0; c < a.channels; ++c, x += a.inner, y += a.inner) {
-      const int64_t channel = (row * a.channels + c) % a.all_channels;
-      scale_run(x, y, a.inner, mean, n.scale[channel] * inverse, n.bias[channel]);
-    }
-  } else if (n.scale && n.bias) {
-    scale_each<T, true, true>(x, y, a.length, mean, inverse, n.scale, n.bias);
-  } else if (n.scale) {
-    scale_each<T, true, false>(x, y, a.length, mean, inverse, n.scale, n.bias);
-  } else if (n.bias) {
-    scale_each<T, false, true>(x, y, a.length, mean, inverse, n.scale, n.bias);
-  } else {
-    scale_each<T, false, false>(x, y, a.length, mean, inverse, n.scale, n.bias);
+void scale_channels(const RowNormArgs& a, const RowNorm<T>& n, const T* x, T* y, int64_t row,
+                    T mean, T inverse) {
+  for (int64_t c = 0; c < a.channels; ++c, x += a.inner, y += a.inner) {
+    const int64_t channel = (row * a.channels + c) % a.all_channels;
+    scale_run(x, y, a.inner, mean, n.scale[channel] * inverse, n.bias[channel]);
+  }
+}
+
+// Several rows at a time: what waits for one row's sums is done for another.
+constexpr int64_t kRowsAtOnce = 4;
+
+template <class T>
+void norm_rows(const RowNormArgs& a, const RowNorm<T>& n, int64_t row, int64_t rows) {
+  const double per_element = 1 / static_cast<double>(a.length);
+  const T* x[kRowsAtOnce];
+  T mean[kRowsAtOnce] = {}, inverse[kRowsAtOnce];
+  double squares[kRowsAtOnce];
+  for (int64_t r = 0; r < rows; ++r) x[r] = n.x + offset_of(a.rows, 0, row + r);
+  for (int64_t r = 0; r < rows && !a.rms; ++r)
+    mean[r] = static_cast<T>(per_element * sum_of<T>(
+                                               a.length, [from = x[r]](auto lanes, int64_t i)
+                                                             __attribute__((always_inline)) {
+                                                               return lanes.load(from + i);
+                                                             }));
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto middle = spread(mean[r]);
+    squares[r] = sum_of<T>(
+        a.length, [ from = x[r], middle ](auto lanes, int64_t i) __attribute__((always_inline)) {
+          const auto d = lanes.load(from + i, middle) - middle;
+          return d * d;
+        });
+  }
+  for (int64_t r = 0; r < rows; ++r)
+    inverse[r] = static_cast<T>(1 / __builtin_sqrt(squares[r] * per_element + a.epsilon));
+  for (int64_t r = 0; r < rows; ++r) {
+    if (n.mean) n.mean[row + r] = mean[r];
+    if (n.inverse) n.inverse[row + r] = inverse[r];
+    T* y = n.y + offset_of(a.rows, 1, row + r);
+    if (a.affine == Affine::kPerChannel)
+      scale_channels(a, n, x[r], y, row + r, mean[r], inverse[r]);
+    else if (n.scale && n.bias)
+      scale_each<T, true, true>(x[r], y, a.length, mean[r], inverse[r], n.scale, n.bias);
+    else if (n.scale)
+      scale_each<T, true, false>(x[r], y, a.length, mean[r], inverse[r], n.scale, n.bias);
+    else if (n.bias)
+      scale_each<T, false, true>(x[r], y, a.length, mean[r], inverse[r], n.scale, n.bias);
+    else
+      scale_each<T, false, false>(x[r], y, a.length, mean[r], inverse[r], n.scale, n.bias);
   }
 }
 
@@ -85,10 +101,11 @@ void norm_items(const RowNormArgs& a, const tessera_launch* launch, int64_t firs
   if (a.has_inverse) n.inverse = static_cast<T*>((r++)->data);
   const BoundEpilogue epilogue = bind(a.epilogue, launch);
   const int64_t last = least(a.rows.count, (first + count) * a.chunk);
+  const int64_t at_once = a.length > kTogether ? 1 : kRowsAtOnce;
   const int64_t together = a.epilogue.count > 0 ? most<int64_t>(1, kTogether / a.length) : last;
   for (int64_t row = first * a.chunk; row < last; row += together) {
     const int64_t end = least(last, row + together);
-    for (int64_t i = row; i < end; ++i) norm_row(a, n, i);
+    for (int64_t i = row; i < end; i += at_once) norm_rows(a, n, i, least(at_once, end - i));
     if constexpr (sizeof(T) == 4)
       if (epilogue.count > 0)
         apply_rows(epilogue, 0, row, 0, end - row, a.length, n.y + row * a.length, a.length);
