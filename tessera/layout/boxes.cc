@@ -49,6 +49,24 @@ struct Piece {
   std::array<Box::Dim, kBoxRank> dims = {};
 };
 
+// Sorts the dimensions and joins those that continue each other; with `keep` the first stays.
+void join_dims(Box* box, bool keep) {
+  const auto end = box->dims.begin() + box->rank;
+  std::sort(box->dims.begin(), end,
+            [](const Box::Dim& a, const Box::Dim& b) { return std::abs(a.dst) < std::abs(b.dst); });
+  int rank = 0;
+  for (int d = 0; d < box->rank; ++d) {
+    const Box::Dim dim = box->dims[static_cast<size_t>(d)];
+    Box::Dim* below = rank > (keep ? 1 : 0) ? &box->dims[static_cast<size_t>(rank) - 1] : nullptr;
+    if (below && dim.src == below->src * below->size && dim.dst == below->dst * below->size)
+      below->size *= dim.size;
+    else
+      box->dims[static_cast<size_t>(rank++)] = dim;
+  }
+  for (int d = rank; d < box->rank; ++d) box->dims[static_cast<size_t>(d)] = {};
+  box->rank = rank;
+}
+
 class Cutter {
  public:
   Cutter(const BoundLayout& from, const BoundLayout& to) : from_(from), to_(to) {}
@@ -278,25 +296,6 @@ class Cutter {
     return true;
   }
 
-  // Sorts the dimensions and joins those that continue each other; with `keep` the first stays.
-  static void join_dims(Box* box, bool keep) {
-    const auto end = box->dims.begin() + box->rank;
-    std::sort(box->dims.begin(), end, [](const Box::Dim& a, const Box::Dim& b) {
-      return std::abs(a.dst) < std::abs(b.dst);
-    });
-    int rank = 0;
-    for (int d = 0; d < box->rank; ++d) {
-      const Box::Dim dim = box->dims[static_cast<size_t>(d)];
-      Box::Dim* below = rank > (keep ? 1 : 0) ? &box->dims[static_cast<size_t>(rank) - 1] : nullptr;
-      if (below && dim.src == below->src * below->size && dim.dst == below->dst * below->size)
-        below->size *= dim.size;
-      else
-        box->dims[static_cast<size_t>(rank++)] = dim;
-    }
-    for (int d = rank; d < box->rank; ++d) box->dims[static_cast<size_t>(d)] = {};
-    box->rank = rank;
-  }
-
   // Sub-byte elements of whole bytes on both sides become bytes.
   bool to_bytes(Box* box) const {
     const int64_t per = 8 / to_.bits();
@@ -323,6 +322,25 @@ class Cutter {
 };
 
 }  // namespace
+
+std::optional<Box> box_of(std::span<const int64_t> sizes, std::span<const int64_t> src,
+                          std::span<const int64_t> dst, int64_t src_offset, int64_t dst_offset) {
+  Box box{.src = src_offset, .dst = dst_offset};
+  // Neighbours often join: they must not count.
+  for (size_t a = sizes.size(); a-- > 0;) {
+    if (sizes[a] == 1) continue;
+    Box::Dim* below = box.rank > 0 ? &box.dims[static_cast<size_t>(box.rank) - 1] : nullptr;
+    if (below && src[a] == below->src * below->size && dst[a] == below->dst * below->size) {
+      below->size *= sizes[a];
+      continue;
+    }
+    if (box.rank == kBoxRank) return std::nullopt;
+    box.dims[static_cast<size_t>(box.rank++)] = {sizes[a], src[a], dst[a]};
+  }
+  join_dims(&box, false);
+  box.valid = box.dims[0].size;
+  return box;
+}
 
 std::optional<Boxes> boxes_of(const BoundLayout& from, const BoundLayout& to) {
   return Cutter(from, to).cut();

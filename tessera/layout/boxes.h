@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tessera/layout/bound.h"
@@ -29,6 +30,11 @@ struct Box {
   // Of the first dimension only so many are elements; the rest are padding, to be zero.
   int64_t valid = 0;
 };
+
+// The box of these sizes and strides, in elements. nullopt: more than kBoxRank dimensions that do
+// not join.
+std::optional<Box> box_of(std::span<const int64_t> sizes, std::span<const int64_t> src,
+                          std::span<const int64_t> dst, int64_t src_offset, int64_t dst_offset);
 
 // Elements, or bytes of sub-byte elements that stay together.
 struct Boxes {

@@ -270,6 +270,11 @@ class Fetcher {
   std::array<int64_t, kBoxRank> index_, extents_, steps_;
 };
 
+template <size_t kSize>
+void move_elements(const Copy::Dim& dim, const std::byte* src, std::byte* dst, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) std::memcpy(dst + i * dim.dst, src + i * dim.src, kSize);
+}
+
 class Runner {
  public:
   Runner(const Copy& c, const CopyKernels& kernels, const std::byte* src, std::byte* dst)
@@ -415,9 +420,10 @@ class Runner {
   }
 
   void elements(const std::byte* src, std::byte* dst, int64_t valid, int64_t count) const {
+    constexpr void (*kMove[])(const Copy::Dim&, const std::byte*, std::byte*, int64_t) = {
+        move_elements<1>, move_elements<2>, move_elements<4>, move_elements<8>, move_elements<16>};
     const Copy::Dim& dim = c_.dims[0];
-    for (int64_t i = 0; i < valid; ++i)
-      std::memcpy(dst + i * dim.dst, src + i * dim.src, static_cast<size_t>(size_));
+    kMove[c_.log_size](dim, src, dst, valid);
     if (valid < count) zeros(dst + valid * dim.dst, count - valid);
   }
   void zeros(std::byte* dst, int64_t count) const {
@@ -451,11 +457,15 @@ const CopyKernels& kernels_of(Isa isa) {
 
 }  // namespace
 
+Copy plan_copy(const Box& box, int64_t element_bytes, bool streamed) {
+  return Tiler(box, element_bytes, false, streamed).plan();
+}
+
 std::vector<Copy> plan_copies(const Boxes& boxes, bool streamed) {
   std::vector<Copy> copies;
   copies.reserve(boxes.moved.size() + boxes.zeroed.size());
   for (const Box& box : boxes.moved)
-    copies.push_back(Tiler(box, boxes.element_bytes, false, streamed).plan());
+    copies.push_back(plan_copy(box, boxes.element_bytes, streamed));
   for (const Box& box : boxes.zeroed)
     copies.push_back(Tiler(box, boxes.element_bytes, true, streamed).plan());
   return copies;

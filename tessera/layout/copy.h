@@ -55,6 +55,7 @@ struct Copy {
 };
 
 // Copies for all boxes. `streamed`: the target is too large for the caches.
+Copy plan_copy(const Box& box, int64_t element_bytes, bool streamed);
 std::vector<Copy> plan_copies(const Boxes& boxes, bool streamed);
 // Whether conversions of so many bytes, both sides together, should go past the
 // caches.

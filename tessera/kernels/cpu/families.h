@@ -25,5 +25,6 @@ std::span<const Row> softmax_rows();
 // With their entries.
 Family index_family();
 Family move_family();
+Family relayout_family();
 
 }  // namespace tessera::kernels::cpu

@@ -45,6 +45,7 @@ std::vector<Family> families(Isa isa) {
       {softmax_rows(), {}},
       index_family(),
       move_family(),
+      relayout_family(),
   };
 }
 

@@ -138,23 +138,26 @@ void move_element(const std::byte* from, std::byte* to) {
   __builtin_memcpy(to, from, kSize);
 }
 
-// Few rows or few columns: element by element, along the longer side.
-template <int kSize>
+// Few rows or few columns: element by element, along the longer side. kRows: how many, 0: any.
+template <int kSize, int kRows>
 void transpose_thin(const Patch& p) {
-  if (p.rows < p.cols) {
-    for (int64_t a = 0; a < p.cols; ++a) {
-      for (int64_t b = 0; b < p.valid; ++b)
-        move_element<kSize>(p.src + b * p.in + a * kSize, p.dst + a * p.out + b * kSize);
-      for (int64_t b = p.valid; b < p.rows; ++b)
-        __builtin_memset(p.dst + a * p.out + b * kSize, 0, kSize);
-    }
-    return;
-  }
+  const int64_t rows = kRows > 0 ? kRows : p.rows;
+  const int64_t valid = kRows > 0 ? kRows : p.valid < p.rows ? p.valid : p.rows;
   for (int64_t a = 0; a < p.cols; ++a) {
-    for (int64_t b = 0; b < p.valid; ++b)
-      move_element<kSize>(p.src + b * p.in + a * kSize, p.dst + a * p.out + b * kSize);
-    for (int64_t b = p.valid; b < p.rows; ++b)
-      __builtin_memset(p.dst + a * p.out + b * kSize, 0, kSize);
+    const std::byte* from = p.src + a * kSize;
+    std::byte* to = p.dst + a * p.out;
+    for (int64_t b = 0; b < valid; ++b) move_element<kSize>(from + b * p.in, to + b * kSize);
+    for (int64_t b = valid > 0 ? valid : 0; b < rows; ++b)
+      __builtin_memset(to + b * kSize, 0, kSize);
+  }
+}
+// The same by columns, of which there are kCols.
+template <int kSize, int kCols>
+void transpose_thin_columns(const Patch& p) {
+  for (int64_t b = 0; b < p.rows; ++b) {
+    const std::byte* from = p.src + b * p.in;
+    std::byte* to = p.dst + b * kSize;
+    for (int64_t a = 0; a < kCols; ++a) move_element<kSize>(from + a * kSize, to + a * p.out);
   }
 }
 
@@ -258,7 +261,9 @@ void transpose(const Patch& p) {
   rest.rows -= b;
   rest.cols -= a;
   rest.valid = rest.valid > b ? rest.valid - b : 0;
-  transpose_thin<kSize>(rest);
+  if (rest.rows == 3 && rest.valid >= 3) return transpose_thin<kSize, 3>(rest);
+  if (rest.cols == 3 && rest.valid >= rest.rows) return transpose_thin_columns<kSize, 3>(rest);
+  transpose_thin<kSize, 0>(rest);
 }
 
 // From 1 to kVector bytes.
@@ -298,7 +303,18 @@ void copy(const std::byte* src, std::byte* dst, int64_t bytes) {
   if (i < bytes) store<kVector>(dst + bytes - kVector, load<kVector>(src + bytes - kVector));
 }
 
+template <int kBytes>
+void rows_of(const Patch& p) {
+  for (int64_t b = 0; b < p.rows; ++b)
+    for (int i = 0; i < kBytes; i += kBytes < kVector ? kBytes : kVector)
+      store<(kBytes < kVector ? kBytes : kVector)>(
+          p.dst + b * p.out + i, load<(kBytes < kVector ? kBytes : kVector)>(p.src + b * p.in + i));
+}
+
 void rows(const Patch& p) {
+  if (p.cols == 16) return rows_of<16>(p);
+  if (p.cols == 32) return rows_of<32>(p);
+  if (p.cols == 64) return rows_of<64>(p);
   for (int64_t b = 0; b < p.rows; ++b) {
     const std::byte* from = p.src + b * p.in;
     copy(from, p.dst + b * p.out, p.cols);
@@ -325,20 +341,34 @@ void store_past(std::byte* p, Vector<kBytes> v) {
 void fence() {}
 #endif
 
-// Whole lines go past the caches; what begins or ends within a line is shared with its neighbours.
-// No other store comes between those of whole lines, which would hold them up.
+// Bytes of [to, to + bytes) before the first whole line.
+int64_t before_line(const std::byte* to, int64_t bytes) {
+  const int64_t before = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
+  return before < bytes ? before : bytes;
+}
+
+// Whole lines go past the caches, one after the other: another store between them would hold them
+// up. Then what begins or ends within a line, which is shared with neighbours.
 void stream(const Patch& p) {
   const std::byte* from = p.src;
   std::byte* to = p.dst;
+  bool whole = true;
   for (int64_t b = 0; b < p.rows; ++b, from += p.in, to += p.out) {
-    const int64_t before = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
-    const int64_t head = before < p.cols ? before : p.cols;
-    if (head > 0) copy(from, to, head);
-    int64_t i = head;
+    int64_t i = before_line(to, p.cols);
+    whole = whole && i == 0;
     for (; i + kLine <= p.cols; i += kLine)
       for (int k = 0; k < kLine; k += kVector)
         store_past<kVector>(to + i + k, load<kVector>(from + i + k));
-    if (i < p.cols) copy(from + i, to + i, p.cols - i);
+    whole = whole && i == p.cols;
+  }
+  if (whole) return;
+  from = p.src;
+  to = p.dst;
+  for (int64_t b = 0; b < p.rows; ++b, from += p.in, to += p.out) {
+    const int64_t head = before_line(to, p.cols);
+    const int64_t tail = (p.cols - head) % kLine;
+    if (head > 0) copy(from, to, head);
+    if (tail > 0) copy(from + p.cols - tail, to + p.cols - tail, tail);
   }
 }
 
