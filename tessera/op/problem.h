@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -111,10 +112,19 @@ struct Argument {
   int64_t offset = 0;  // bytes, in the workspace
 };
 
+// An executable that a claim source made while it prepared a claim.
+struct Binary {
+  std::string format;  // as devices name it: "elf", "ptx"
+  std::vector<std::byte> bytes;
+  std::vector<std::string> entries;
+  std::string key;  // where it is equal, so is all else
+};
+
 // One launch of a claim: ranges in the order of `arguments`.
 struct LaunchSpec {
-  std::string_view entry;  // of the claim source's executable
-  uint32_t grid = 1;       // work items; the device spreads them over its workers
+  std::string_view entry;  // of `binary`, or else of the claim source's own functions
+  std::shared_ptr<const Binary> binary = nullptr;
+  uint32_t grid = 1;  // work items; the device spreads them over its workers
   std::vector<Argument> arguments;
   std::vector<std::byte> constants;
 

@@ -13,6 +13,7 @@
 #include "tessera/hal/device.h"
 #include "tessera/op/problem.h"
 #include "tessera/plan/plan.h"
+#include "tessera/runtime/binaries.h"
 #include "tessera/runtime/cell.h"
 #include "tessera/runtime/weights.h"
 
@@ -22,10 +23,14 @@ namespace tessera::runtime {
 struct Machine {
   Memory memory;
   std::vector<const op::ClaimSource*> sources;
-  // The executable that holds the sources' entries, and each entry's index in it.
+  // The executable that holds the sources' own functions, and each one's index in it.
   hal::Executable executable;
   std::unordered_map<std::string_view, uint32_t> entries;
+  std::shared_ptr<BinaryStore> binaries;  // what sources make at run time
   std::shared_ptr<WeightStore> weights;
+
+  // Where the launch's code is, loaded if need be. kInternal: no source came with such a function.
+  Result<Entry> find(const op::LaunchSpec& spec) const;
 };
 
 struct Counters {

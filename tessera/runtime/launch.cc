@@ -12,6 +12,13 @@ constexpr size_t kKept = 4;  // sizes per instruction
 
 }  // namespace
 
+Result<Entry> Machine::find(const op::LaunchSpec& spec) const {
+  if (spec.binary) return binaries->find(*spec.binary, spec.entry);
+  const auto entry = entries.find(spec.entry);
+  if (entry == entries.end()) return error(Code::kInternal, "there is no entry '{}'", spec.entry);
+  return Entry{&executable, entry->second};
+}
+
 Status Executor::Run::to_device(const Region& r, int id, std::vector<Cell>& cells) {
   Cell& cell = cells[static_cast<size_t>(id)];
   if (cell.slice.slab || cell.count() == 0) return {};
@@ -126,10 +133,9 @@ Status Executor::Run::prepare(const Region& r, RegionState& state, size_t n, Pre
     const Stopwatch watch(&e.counters_.bind);
     TRY_ASSIGN(p.launches, p.source->prepare(p.problem, p.claim));
     for (const op::LaunchSpec& spec : p.launches) {
-      auto entry = e.machine_.entries.find(spec.entry);
-      if (entry == e.machine_.entries.end())
-        return error(Code::kInternal, "kernel '{}' has no entry '{}'", i.kernel, spec.entry);
-      p.entries.push_back(entry->second);
+      auto entry = e.machine_.find(spec);
+      if (!entry) return error(std::move(entry).error().at(fmt::format("kernel '{}'", i.kernel)));
+      p.entries.push_back(*entry);
     }
   }
   // Packed forms depend on the weight and the attributes, never on the sizes of activations.
@@ -203,8 +209,8 @@ Status Executor::Run::launch(const Region& r, RegionState& state, size_t n,
       }
       slices->push_back(slice);
     }
-    commands.push_back(hal::launch({.executable = &e.machine_.executable,
-                                    .entry = p.entries[k],
+    commands.push_back(hal::launch({.executable = p.entries[k].executable,
+                                    .entry = p.entries[k].index,
                                     .grid = spec.grid,
                                     .ranges = *slices,
                                     .constants = spec.constants,

@@ -62,12 +62,10 @@ Result<Seconds> measure(const Machine& machine, const op::ClaimSource& source,
       }
       ranges[k].push_back(slice);
     }
-    const auto entry = machine.entries.find(spec.entry);
-    if (entry == machine.entries.end())
-      return error(Code::kInternal, "kernel '{}' has no entry '{}'", claim.kernel, spec.entry);
+    TRY_ASSIGN(const Entry entry, machine.find(spec));
     if (spec.grid > 0)
-      commands.push_back(hal::launch({.executable = &machine.executable,
-                                      .entry = entry->second,
+      commands.push_back(hal::launch({.executable = entry.executable,
+                                      .entry = entry.index,
                                       .grid = spec.grid,
                                       .ranges = ranges[k],
                                       .constants = spec.constants,

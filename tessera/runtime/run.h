@@ -47,7 +47,7 @@ struct Executor::Prepared {
   op::Problem problem;
   op::Claim claim;
   std::vector<op::LaunchSpec> launches;
-  std::vector<uint32_t> entries;
+  std::vector<Entry> entries;
   std::vector<Cell> packed;
 };
 

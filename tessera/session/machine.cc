@@ -59,6 +59,7 @@ Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int th
     }
   }
   TRY_ASSIGN(machine->runtime.executable, machine->runtime.memory.device->load(functions));
+  machine->runtime.binaries = std::make_shared<runtime::BinaryStore>(machine->runtime.memory.device);
   machine->runtime.weights = std::make_shared<runtime::WeightStore>(machine->runtime.memory);
   return machine;
 }
