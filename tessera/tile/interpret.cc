@@ -306,8 +306,11 @@ class Interpreter {
           return error(Code::kOutOfRange, "program {}: index [{}] of '{}', which is [{}]", p_.name,
                        fmt::join(place, ","), p_.tensor(i.tensor).name,
                        fmt::join(storage.dims, ","));
-        loaded.push_back({round_to(is_float(storage.dtype) ? storage.dtype : DType::kF64, *i.pad),
-                          wrap_to(storage.dtype, static_cast<int64_t>(*i.pad))});
+        // An integer's padding is a whole number: the verifier sees to it.
+        loaded.push_back(
+            is_float(storage.dtype)
+                ? Element{round_to(storage.dtype, *i.pad), 0}
+                : Element{*i.pad, wrap_to(storage.dtype, static_cast<int64_t>(*i.pad))});
         return {};
       }
       auto offset = storage.offset(place);

@@ -1,6 +1,7 @@
 #include "tessera/tile/verify.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "tessera/layout/layout.h"
@@ -293,6 +294,9 @@ class Verifier {
     if (x.dtype != t.dtype)
       return fail_at(i, fmt::format("{} of {}, which holds {}", tessera::name_of(x.dtype), t.name,
                                     tessera::name_of(t.dtype)));
+    if (i.pad && !is_float(t.dtype) &&
+        (std::trunc(*i.pad) != *i.pad || std::abs(*i.pad) > double{int64_t{1} << 53}))
+      return fail_at(i, fmt::format("pads {} with {}", tessera::name_of(t.dtype), *i.pad));
     Axes axes;
     std::vector<Affine> parts(i.at.size());
     for (size_t d = 0; d < i.at.size(); ++d) {

@@ -109,6 +109,11 @@ TEST(Verify, Bounds) {
   EXPECT_EQ(fault("%0 = load t[m] : i32(m)\n%1 = load x[%0, n] pad 0.0 : f32(m, n)\n"), "");
   EXPECT_EQ(fault("%0 = load v[n] : f32(n)\n%1 = load x[m, %0] pad 0.0 : f32(m, n)\n"),
             "program p: load that makes value 1: at places of f32");
+  EXPECT_EQ(fault("%0 = load t[m - 1] pad -7.0 : i32(m)\n"), "");
+  EXPECT_EQ(fault("%0 = load t[m - 1] pad 0.5 : i32(m)\n"),
+            "program p: load that makes value 0: pads i32 with 0.5");
+  EXPECT_EQ(fault("%0 = load t[m - 1] pad -inf : i32(m)\n"),
+            "program p: load that makes value 0: pads i32 with -inf");
 }
 
 TEST(Verify, OneWriterPerElement) {
