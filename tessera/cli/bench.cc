@@ -4,7 +4,7 @@
 #include <memory>
 #include <numeric>
 
-#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/conversion.h"
@@ -166,28 +166,26 @@ constexpr const char* kFooter =
 
 }  // namespace
 
-Command bench_command(CLI::App& app) {
-  CLI::App* sub = app.add_subcommand("bench", "Time a model");
+Job bench_command(Parser& parser) {
+  Verb verb = parser.verb("bench", "Time a model");
   auto a = std::make_shared<BenchArguments>();
-  add_model_options(*sub, *a);
-  add_input_options(*sub, *a);
-  sub->add_option("--test-set", a->test_set, "Inputs from input_N.pb of this folder")
-      ->type_name("DIR");
-  add_device_options(*sub, *a);
-  sub->add_option("--iters", a->iters, "Timed inferences; default: about a second's")
-      ->check(CLI::Range(1, 100000000))
-      ->type_name("N");
-  sub->get_option("model")->required(false);
-  sub->add_option("--convert", a->convert.type,
-                  "Time a change of layout of this type instead of a model, e.g. f32[4096,4096]")
-      ->type_name("TYPE");
-  sub->add_option("--from", a->convert.from, "With --convert: the layout, e.g. 'm n'")
-      ->type_name("LAYOUT");
-  sub->add_option("--to", a->convert.to,
-                  "With --convert: the other layout, e.g. 'n/16 m/16 m%16 n%16'")
-      ->type_name("LAYOUT");
-  sub->footer(kFooter);
-  return {sub, [a] { return bench(*a); }};
+  add_model_options(verb, *a);
+  add_input_options(verb, *a);
+  verb.option("--test-set", a->test_set, "Inputs from input_N.pb of this folder").type_name("DIR");
+  add_device_options(verb, *a);
+  verb.option("--iters", a->iters, "Timed inferences; default: about a second's")
+      .in_range(1, 100000000)
+      .type_name("N");
+  verb.find("model").required(false);
+  verb.option("--convert", a->convert.type,
+              "Time a change of layout of this type instead of a model, e.g. f32[4096,4096]")
+      .type_name("TYPE");
+  verb.option("--from", a->convert.from, "With --convert: the layout, e.g. 'm n'")
+      .type_name("LAYOUT");
+  verb.option("--to", a->convert.to, "With --convert: the other layout, e.g. 'n/16 m/16 m%16 n%16'")
+      .type_name("LAYOUT");
+  verb.footer(kFooter);
+  return [a] { return bench(*a); };
 }
 
 }  // namespace tessera::cli

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tessera/base/file.h"
 #include "tessera/cli/commands.h"
@@ -66,14 +66,14 @@ constexpr const char* kFooter =
 
 }  // namespace
 
-Command calibrate_command(CLI::App& app) {
-  CLI::App* sub = app.add_subcommand("calibrate", "Measure this machine, under a minute");
+Job calibrate_command(Parser& parser) {
+  Verb verb = parser.verb("calibrate", "Measure this machine, under a minute");
   auto a = std::make_shared<CalibrateArguments>();
-  sub->add_option("--output", a->output, "Where to write; default: the user's cache folder")
-      ->type_name("FILE");
-  sub->add_flag("--json", a->json, "Print what was measured as one JSON object");
-  sub->footer(kFooter);
-  return {sub, [a] { return calibrate(*a); }};
+  verb.option("--output", a->output, "Where to write; default: the user's cache folder")
+      .type_name("FILE");
+  verb.flag("--json", a->json, "Print what was measured as one JSON object");
+  verb.footer(kFooter);
+  return [a] { return calibrate(*a); };
 }
 
 }  // namespace tessera::cli

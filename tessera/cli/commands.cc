@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <new>
 
-#include <CLI/CLI.hpp>
-
 #include "tessera/cli/process.h"
 #include "tessera/cli/terminal.h"
 
 namespace tessera::cli {
 namespace {
 
-constexpr Command (*kCommands[])(CLI::App&) = {devices_command,  inspect_command, run_command,
-                                               bench_command,    plan_command,    explain_command,
-                                               calibrate_command};
+constexpr Job (*kCommands[])(Parser&) = {devices_command,  inspect_command, run_command,
+                                         bench_command,    plan_command,    explain_command,
+                                         calibrate_command};
 
 constexpr const char* kFooter =
     "Examples:\n"
@@ -59,42 +57,31 @@ int exit_code(Code code) {
 }
 
 int dispatch(const std::vector<std::string>& arguments) {
-  CLI::App app("Tessera runs ONNX models.", "tessera");
-  app.set_version_flag("--version", TESSERA_VERSION);
-  app.require_subcommand(1);
-  app.footer(kFooter);
-  std::vector<Command> commands;
-  for (auto make : kCommands) commands.push_back(make(app));
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-  if (!reversed.empty()) reversed.pop_back();
+  Parser parser("tessera", TESSERA_VERSION, "Tessera runs ONNX models.", kFooter);
+  std::vector<Job> jobs;
+  for (auto make : kCommands) jobs.push_back(make(parser));
   const std::string verb = arguments.size() > 1 ? arguments[1] : "-";
-  if (!verb.starts_with('-') &&
-      std::none_of(commands.begin(), commands.end(),
-                   [&](const Command& c) { return c.app->get_name() == verb; })) {
+  if (!verb.starts_with('-') && !parser.has(verb)) {
     print_error(fmt::format(
         "tessera: there is no subcommand '{}'\nRun 'tessera --help' for help.\n", visible(verb)));
     return kUsage;
   }
-  // Exceptions come from CLI11 and the standard library only; they end here.
+  // Exceptions come from libraries only; they end here.
   try {
-    try {
-      app.parse(reversed);
-    } catch (const CLI::Success& e) {
-      return app.exit(e);
-    } catch (const CLI::ParseError& e) {
-      const auto used = app.get_subcommands();
-      print_error(fmt::format("tessera: {}\nRun '{} --help' for help.\n", e.what(),
-                              used.empty() ? "tessera" : "tessera " + used.front()->get_name()));
+    const Parser::Parsed parsed =
+        parser.parse({arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()});
+    if (const auto* done = std::get_if<Parser::Done>(&parsed)) return done->exit_code;
+    if (const auto* wrong = std::get_if<Parser::Wrong>(&parsed)) {
+      print_error(fmt::format("tessera: {}\nRun '{} --help' for help.\n", wrong->message,
+                              wrong->verb.empty() ? "tessera" : "tessera " + wrong->verb));
       return kUsage;
     }
-    for (const Command& command : commands)
-      if (command.app->parsed()) return do_job(command.job);
+    return do_job(jobs[std::get<Parser::Chosen>(parsed).verb]);
   } catch (const std::bad_alloc&) {
     return fail({Code::kResourceExhausted, "memory ran out"});
   } catch (const std::exception& e) {
     return fail({Code::kInternal, fmt::format("unexpected: {}", e.what())});
   }
-  return kOurFault;
 }
 
 }  // namespace tessera::cli

@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <CLI/App.hpp>
-
 #include "tessera/base/result.h"
+#include "tessera/cli/arguments.h"
 
 namespace tessera::cli {
 
@@ -19,17 +18,13 @@ int exit_code(Code code);
 using Job = std::function<Result<int>()>;
 
 // Each declares its subcommand and returns its job; the job's options live as long as it does.
-struct Command {
-  CLI::App* app;
-  Job job;
-};
-Command devices_command(CLI::App& app);
-Command inspect_command(CLI::App& app);
-Command run_command(CLI::App& app);
-Command bench_command(CLI::App& app);
-Command plan_command(CLI::App& app);
-Command explain_command(CLI::App& app);
-Command calibrate_command(CLI::App& app);
+Job devices_command(Parser& parser);
+Job inspect_command(Parser& parser);
+Job run_command(Parser& parser);
+Job bench_command(Parser& parser);
+Job plan_command(Parser& parser);
+Job explain_command(Parser& parser);
+Job calibrate_command(Parser& parser);
 
 // Parses the arguments (the program's name first), does the job and returns the exit code. Prints.
 int dispatch(const std::vector<std::string>& arguments);

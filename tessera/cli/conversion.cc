@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "tessera/base/thread_pool.h"
 #include "tessera/layout/convert.h"
 #include "tessera/op/type.h"

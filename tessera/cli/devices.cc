@@ -1,7 +1,7 @@
 // tessera devices: what there is to run on.
 #include <memory>
 
-#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/terminal.h"
@@ -71,19 +71,19 @@ Status print_table(const Json& devices) {
 
 }  // namespace
 
-Command devices_command(CLI::App& app) {
-  CLI::App* sub = app.add_subcommand("devices", "List what models can run on");
+Job devices_command(Parser& parser) {
+  Verb verb = parser.verb("devices", "List what models can run on");
   auto json = std::make_shared<bool>(false);
-  sub->add_flag("--json", *json, "Print one JSON object");
-  sub->footer("Examples:\n  tessera devices\n  tessera devices --json");
-  return {sub, [json]() -> Result<int> {
-            const Json devices = list_devices();
-            if (*json)
-              TRY(print_json(Json{{"schema", "tessera.devices/1"}, {"devices", devices}}));
-            else
-              TRY(print_table(devices));
-            return kFine;
-          }};
+  verb.flag("--json", *json, "Print one JSON object");
+  verb.footer("Examples:\n  tessera devices\n  tessera devices --json");
+  return {[json]() -> Result<int> {
+    const Json devices = list_devices();
+    if (*json)
+      TRY(print_json(Json{{"schema", "tessera.devices/1"}, {"devices", devices}}));
+    else
+      TRY(print_table(devices));
+    return kFine;
+  }};
 }
 
 }  // namespace tessera::cli

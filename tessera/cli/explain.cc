@@ -1,7 +1,7 @@
 // tessera explain: why a model, or one of its nodes, is computed as it is.
 #include <memory>
 
-#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/inputs.h"
@@ -133,17 +133,17 @@ Result<int> explain(const ExplainArguments& a) {
 
 }  // namespace
 
-Command explain_command(CLI::App& app) {
-  CLI::App* sub = app.add_subcommand("explain", "Say why a model, or a node, is computed as it is");
+Job explain_command(Parser& parser) {
+  Verb verb = parser.verb("explain", "Say why a model, or a node, is computed as it is");
   auto a = std::make_shared<ExplainArguments>();
-  add_model_options(*sub, *a);
-  sub->add_option("node", a->node, "A node of the model, or a part of its name; default: the model")
-      ->type_name("NODE");
-  add_device_options(*sub, *a);
-  sub->footer(
+  add_model_options(verb, *a);
+  verb.option("node", a->node, "A node of the model, or a part of its name; default: the model")
+      .type_name("NODE");
+  add_device_options(verb, *a);
+  verb.footer(
       "Costs are estimates at the rates of 'tessera calibrate', or of a typical core.\n\n"
       "Examples:\n  tessera explain resnet50.onnx\n  tessera explain resnet50.onnx Conv_12");
-  return {sub, [a] { return explain(*a); }};
+  return [a] { return explain(*a); };
 }
 
 }  // namespace tessera::cli

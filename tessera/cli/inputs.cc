@@ -4,9 +4,8 @@
 #include <filesystem>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
 #include "tessera/base/file.h"
+#include "tessera/cli/arguments.h"
 #include "tessera/cli/model_options.h"
 #include "tessera/cli/random.h"
 #include "tessera/import/onnx/model.h"
@@ -246,19 +245,19 @@ Result<Inputs> Reader::read() {
 
 }  // namespace
 
-void add_input_options(CLI::App& app, InputOptions& options) {
-  app.add_option("--input", options.inputs,
-                 "An input from .npy, .npz, .pb (TensorProto) or .bin (raw); an .npz without NAME= "
-                 "gives several")
-      ->type_name("NAME=FILE")
-      ->allow_extra_args(false);
-  app.add_option("--input-type", options.types,
-                 "Type of raw files, e.g. f32[1,3,224,224] or x=u8[10]; default: the input's")
-      ->type_name("[NAME=]TYPE")
-      ->allow_extra_args(false);
-  app.add_option("--random", options.seed,
-                 "Random numbers for the other inputs: floats normal, integers 0 or 1")
-      ->type_name("SEED");
+void add_input_options(Verb& verb, InputOptions& options) {
+  verb.option("--input", options.inputs,
+              "An input from .npy, .npz, .pb (TensorProto) or .bin (raw); an .npz without NAME= "
+              "gives several")
+      .type_name("NAME=FILE")
+      .one_value_each();
+  verb.option("--input-type", options.types,
+              "Type of raw files, e.g. f32[1,3,224,224] or x=u8[10]; default: the input's")
+      .type_name("[NAME=]TYPE")
+      .one_value_each();
+  verb.option("--random", options.seed,
+              "Random numbers for the other inputs: floats normal, integers 0 or 1")
+      .type_name("SEED");
 }
 
 std::map<std::string, int64_t> assume_sizes(const std::vector<Port>& inputs, op::Bindings& known) {

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/App.hpp>
-
+#include "tessera/cli/arguments.h"
 #include "tessera/session/model.h"
 
 namespace tessera::cli {
@@ -21,7 +20,7 @@ struct InputOptions {
 };
 
 // --input, --input-type and --random.
-void add_input_options(CLI::App& app, InputOptions& options);
+void add_input_options(Verb& verb, InputOptions& options);
 
 struct Inputs {
   std::map<std::string, op::Value> values;

@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 
-#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tessera/base/file.h"
 #include "tessera/cli/commands.h"
@@ -274,21 +274,21 @@ Result<int> inspect(const InspectArguments& a) {
 
 }  // namespace
 
-Command inspect_command(CLI::App& app) {
-  CLI::App* sub = app.add_subcommand(
-      "inspect", "Show a model's inputs, outputs, operators, parameters and work");
+Job inspect_command(Parser& parser) {
+  Verb verb =
+      parser.verb("inspect", "Show a model's inputs, outputs, operators, parameters and work");
   auto a = std::make_shared<InspectArguments>();
-  add_model_options(*sub, *a);
-  sub->add_flag("--ir", a->ir, "Print the graph as Tessera sees it");
-  sub->add_option("--after", a->after,
-                  "Print the graph after this rewrite; simplify: after all of them");
-  sub->add_flag("--rewrites", a->rewrites, "List what the rewrites did, and what not and why");
-  sub->footer(
+  add_model_options(verb, *a);
+  verb.flag("--ir", a->ir, "Print the graph as Tessera sees it");
+  verb.option("--after", a->after,
+              "Print the graph after this rewrite; simplify: after all of them");
+  verb.flag("--rewrites", a->rewrites, "List what the rewrites did, and what not and why");
+  verb.footer(
       "The work counts a multiplication and an addition as two; bodies of loops count "
       "once.\n\nExamples:\n  tessera inspect resnet50.onnx\n  tessera inspect bert.onnx --dim "
       "batch=1 --dim sequence=128 --json\n  tessera inspect model.onnx --ir\n  tessera inspect "
       "model.onnx --after simplify\n  tessera inspect model.onnx --rewrites");
-  return {sub, [a] { return inspect(*a); }};
+  return [a] { return inspect(*a); };
 }
 
 }  // namespace tessera::cli

@@ -6,12 +6,11 @@
 #include <limits>
 #include <set>
 
-#include <CLI/CLI.hpp>
-
 #include "tessera/base/file.h"
 #include "tessera/base/limits.h"
 #include "tessera/base/machine.h"
 #include "tessera/base/thread_pool.h"
+#include "tessera/cli/arguments.h"
 #include "tessera/cli/process.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/import/onnx/proto.h"
@@ -55,42 +54,42 @@ Status check_dims(const ModelOptions& options, const session::LoadOptions& load)
 
 }  // namespace
 
-void add_model_options(CLI::App& app, ModelOptions& options) {
-  app.add_option("model", options.model, "The model, an ONNX file")->required()->type_name("MODEL");
-  app.add_option("--dim", options.dims, "Size of a symbol, e.g. batch=8")
-      ->type_name("NAME=SIZE")
-      ->allow_extra_args(false);
-  app.add_option("--shape", options.shapes, "Shape of an input, e.g. x=1x3x48x192")
-      ->type_name("INPUT=SHAPE")
-      ->allow_extra_args(false);
-  app.add_flag("--json", options.json, "Print one JSON object");
+void add_model_options(Verb& verb, ModelOptions& options) {
+  verb.option("model", options.model, "The model, an ONNX file").required().type_name("MODEL");
+  verb.option("--dim", options.dims, "Size of a symbol, e.g. batch=8")
+      .type_name("NAME=SIZE")
+      .one_value_each();
+  verb.option("--shape", options.shapes, "Shape of an input, e.g. x=1x3x48x192")
+      .type_name("INPUT=SHAPE")
+      .one_value_each();
+  verb.flag("--json", options.json, "Print one JSON object");
 }
 
-void add_device_options(CLI::App& app, ModelOptions& options) {
-  app.add_option("--device", options.device,
-                 "Where to run; 'reference' is the interpreter alone (slow)")
-      ->capture_default_str()
-      ->type_name("NAME");
-  app.add_option("--threads", options.threads, "Threads; 0: one for each core that may be used")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str()
-      ->type_name("N");
-  app.add_option("--layout", options.layout,
-                 "How memory layouts are chosen: none (row-major), greedy, any, propagate, optimal")
-      ->check(CLI::IsMember({"none", "greedy", "any", "propagate", "optimal"}))
-      ->capture_default_str()
-      ->type_name("MODE");
-  app.add_option(
-         "--isa", options.isa,
-         "Instruction set of the CPU's kernels: generic, avx2 or avx512; default: the best here")
-      ->check(CLI::IsMember({"generic", "avx2", "avx512"}))
-      ->type_name("NAME");
-  app.add_option("--memory-limit", options.memory_limit,
-                 "Most memory for values, e.g. 512M or 2G; default: 80 % of the memory")
-      ->type_name("BYTES");
-  app.add_option("--timeout", options.timeout, "Give up after so many seconds")
-      ->check(CLI::PositiveNumber)
-      ->type_name("SECONDS");
+void add_device_options(Verb& verb, ModelOptions& options) {
+  verb.option("--device", options.device,
+              "Where to run; 'reference' is the interpreter alone (slow)")
+      .shows_default()
+      .type_name("NAME");
+  verb.option("--threads", options.threads, "Threads; 0: one for each core that may be used")
+      .in_range(0, 4096)
+      .shows_default()
+      .type_name("N");
+  verb.option("--layout", options.layout,
+              "How memory layouts are chosen: none (row-major), greedy, any, propagate, optimal")
+      .one_of({"none", "greedy", "any", "propagate", "optimal"})
+      .shows_default()
+      .type_name("MODE");
+  verb.option(
+          "--isa", options.isa,
+          "Instruction set of the CPU's kernels: generic, avx2 or avx512; default: the best here")
+      .one_of({"generic", "avx2", "avx512"})
+      .type_name("NAME");
+  verb.option("--memory-limit", options.memory_limit,
+              "Most memory for values, e.g. 512M or 2G; default: 80 % of the memory")
+      .type_name("BYTES");
+  verb.option("--timeout", options.timeout, "Give up after so many seconds")
+      .positive()
+      .type_name("SECONDS");
 }
 
 Result<std::pair<std::string, std::string>> split(const std::string& text,

@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/App.hpp>
-
+#include "tessera/cli/arguments.h"
 #include "tessera/session/model.h"
 
 namespace tessera::cli {
@@ -28,9 +27,9 @@ struct ModelOptions {
 };
 
 // MODEL, --dim, --shape and --json.
-void add_model_options(CLI::App& app, ModelOptions& options);
+void add_model_options(Verb& verb, ModelOptions& options);
 // --device, --threads, --memory-limit and --timeout.
-void add_device_options(CLI::App& app, ModelOptions& options);
+void add_device_options(Verb& verb, ModelOptions& options);
 
 // kInvalidArgument for what cannot be read, and for a --dim that the model has no size of that name
 // for.

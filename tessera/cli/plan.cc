@@ -1,7 +1,7 @@
 // tessera plan: what will happen on the device, without doing it.
 #include <memory>
 
-#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/inputs.h"
@@ -82,18 +82,18 @@ Result<int> make_plan(const PlanArguments& options) {
 
 }  // namespace
 
-Command plan_command(CLI::App& app) {
-  CLI::App* sub = app.add_subcommand("plan", "Show what will run where, and why");
+Job plan_command(Parser& parser) {
+  Verb verb = parser.verb("plan", "Show what will run where, and why");
   auto options = std::make_shared<PlanArguments>();
-  add_model_options(*sub, *options);
-  add_device_options(*sub, *options);
-  sub->add_flag("--roofline", options->roofline,
-                "Print the least time that the machine's arithmetic and memory allow, by node");
-  sub->footer(
+  add_model_options(verb, *options);
+  add_device_options(verb, *options);
+  verb.flag("--roofline", options->roofline,
+            "Print the least time that the machine's arithmetic and memory allow, by node");
+  verb.footer(
       "Kernels are chosen for the sizes given; sizes that nothing gives count as 1 for "
       "that.\n\nExamples:\n  tessera plan resnet50.onnx\n  tessera plan bert.onnx --dim batch=8 "
       "--json");
-  return {sub, [options] { return make_plan(*options); }};
+  return [options] { return make_plan(*options); };
 }
 
 }  // namespace tessera::cli

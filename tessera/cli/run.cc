@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <memory>
 
-#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tessera/cli/commands.h"
 #include "tessera/cli/inputs.h"
@@ -177,38 +177,37 @@ constexpr const char* kFooter =
 
 }  // namespace
 
-Command run_command(CLI::App& app) {
-  CLI::App* sub = app.add_subcommand("run", "Run a model once and show or write what it yields");
+Job run_command(Parser& parser) {
+  Verb verb = parser.verb("run", "Run a model once and show or write what it yields");
   auto a = std::make_shared<RunArguments>();
-  add_model_options(*sub, *a);
-  add_input_options(*sub, *a);
-  sub->add_option(
-         "--test-set", a->test_set,
-         "Inputs from input_N.pb of this folder; outputs are compared with its output_N.pb")
-      ->type_name("DIR");
-  add_device_options(*sub, *a);
-  sub->add_option("--output-dir", a->output_dir,
-                  "Write the outputs here: .npy, or .pb for types that numpy lacks")
-      ->type_name("DIR");
-  sub->add_option("--output", a->extra, "Yield this value of the graph as well")
-      ->type_name("VALUE")
-      ->allow_extra_args(false);
-  sub->add_option("--dump", a->dump, "Write every named value here as it is computed (slow)")
-      ->type_name("DIR");
-  sub->add_option("--check", a->check,
-                  "Compare with files named as --output-dir names them, or output_N.pb")
-      ->type_name("DIR");
-  sub->add_flag("--no-check", a->no_check, "Do not compare with the test set's outputs");
-  sub->add_option("--rtol", a->tolerance.relative, "Relative tolerance of the comparison")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->type_name("X");
-  sub->add_option("--atol", a->tolerance.absolute, "Absolute tolerance of the comparison")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->type_name("X");
-  sub->footer(kFooter);
-  return {sub, [a] { return run(*a); }};
+  add_model_options(verb, *a);
+  add_input_options(verb, *a);
+  verb.option("--test-set", a->test_set,
+              "Inputs from input_N.pb of this folder; outputs are compared with its output_N.pb")
+      .type_name("DIR");
+  add_device_options(verb, *a);
+  verb.option("--output-dir", a->output_dir,
+              "Write the outputs here: .npy, or .pb for types that numpy lacks")
+      .type_name("DIR");
+  verb.option("--output", a->extra, "Yield this value of the graph as well")
+      .type_name("VALUE")
+      .one_value_each();
+  verb.option("--dump", a->dump, "Write every named value here as it is computed (slow)")
+      .type_name("DIR");
+  verb.option("--check", a->check,
+              "Compare with files named as --output-dir names them, or output_N.pb")
+      .type_name("DIR");
+  verb.flag("--no-check", a->no_check, "Do not compare with the test set's outputs");
+  verb.option("--rtol", a->tolerance.relative, "Relative tolerance of the comparison")
+      .non_negative()
+      .shows_default()
+      .type_name("X");
+  verb.option("--atol", a->tolerance.absolute, "Absolute tolerance of the comparison")
+      .non_negative()
+      .shows_default()
+      .type_name("X");
+  verb.footer(kFooter);
+  return [a] { return run(*a); };
 }
 
 }  // namespace tessera::cli

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <nlohmann/json.hpp>
+
 namespace tessera::cli {
 namespace {
 

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "tessera/base/element.h"
 #include "tessera/base/file.h"
 #include "tessera/import/onnx/model.h"
