@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 
 #include "tessera/base/machine.h"
@@ -16,6 +17,10 @@ constexpr uint32_t kOpen = 0x8000;
 constexpr uint32_t kJoined = 0x7fff;
 constexpr uint32_t kEpoch = 0x10000;
 constexpr int kSpins = 1000;  // tens of microseconds: the usual gap between two launches
+// Waking a thread takes as long as a small launch, so that a worker watches for the length of some
+// launches that are not for it before it sleeps; after kSpins it lets others have the core.
+constexpr std::chrono::microseconds kWatch(300);
+constexpr int kSpinsPerYield = 50;
 constexpr uint64_t kChunksPerThread = 8;
 
 thread_local bool inside_grid = false;
@@ -28,13 +33,19 @@ void relax() {
 #endif
 }
 
-// Spins until `done()`; false when that took too long.
+// Spins until `done()`; false when that took too long: kSpins, and then `watch`.
 template <class Done>
-bool spin_until(Done done) {
+bool spin_until(Done done, std::chrono::microseconds watch = {}) {
   for (int i = 0; i < kSpins; ++i) {
     if (done()) return true;
     relax();
   }
+  for (const auto end = std::chrono::steady_clock::now() + watch;
+       watch.count() > 0 && std::chrono::steady_clock::now() < end; sched_yield())
+    for (int i = 0; i < kSpinsPerYield; ++i) {
+      if (done()) return true;
+      relax();
+    }
   return done();
 }
 
@@ -185,7 +196,7 @@ bool ThreadPool::may_join(uint32_t seen, uint32_t& state) const {
 void ThreadPool::work() {
   uint32_t seen = 0, state = 0;
   while (!stop_.load()) {
-    if (!spin_until([&] { return may_join(seen, state); })) {
+    if (!spin_until([&] { return may_join(seen, state); }, kWatch)) {
       state_.wait(state);
       continue;
     }
