@@ -130,18 +130,6 @@ ThreadPool::ThreadPool(int threads) {
   for (size_t i = 0; i < workers_.size() && pinned_; ++i)
     pinned_ =
         pthread_setaffinity_np(workers_[i].native_handle(), sizeof(cpu_set_t), &places[i + 1]) == 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE && pinned_; ++cpu)
-    if (CPU_ISSET(cpu, &places[0])) own_place_.push_back(cpu);
-}
-
-bool ThreadPool::bind_caller() {
-  if (!pinned_ || bound_.exchange(true)) return false;
-  cpu_set_t place;
-  CPU_ZERO(&place);
-  for (const int cpu : own_place_) CPU_SET(cpu, &place);
-  if (pthread_setaffinity_np(pthread_self(), sizeof place, &place) == 0) return true;
-  bound_.store(false);
-  return false;
 }
 
 ThreadPool::~ThreadPool() {

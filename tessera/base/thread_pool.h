@@ -26,7 +26,7 @@ class ThreadPool {
   // exceeds the hardware threads this process may use; 0 or less means default_threads(). Where the
   // pool has one thread for each core or hardware thread of the affinity mask, its workers are
   // pinned to them; a smaller pool is left to the system, which alone can keep it clear of other
-  // pools. The caller's affinity is its own: see bind_caller.
+  // pools. The caller's affinity is never changed.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -36,12 +36,6 @@ class ThreadPool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
   // Whether the workers are bound to cores.
   bool pinned() const { return pinned_; }
-  // Pins the calling thread to the core that the pinned workers leave free, for a thread whose work
-  // is to call parallel_for: elsewhere it would share a core with a worker. One thread at a time;
-  // false, and nothing done, for further ones and for pools that are not pinned.
-  bool bind_caller();
-  // The thread that was bound has ended, or is about to.
-  void release_caller() { bound_.store(false); }
 
   // Calls fn(first, count) on disjoint chunks with first < grid that cover [0, grid), and returns
   // when all are done; what they wrote is then visible to the caller. `fn` must not throw. Callers
@@ -82,8 +76,6 @@ class ThreadPool {
   std::atomic<bool> stop_{false};
   std::mutex turn_;
   bool pinned_ = false;
-  std::vector<int> own_place_;  // the hardware threads left to the caller
-  std::atomic<bool> bound_{false};
   std::vector<std::thread> workers_;
 };
 

@@ -67,32 +67,6 @@ TEST(ThreadPool, NeverLargerThanTheProcessMayBe) {
   EXPECT_LE(default_threads(), usable_cpus());
 }
 
-TEST(ThreadPool, BindsOneCallerToTheCoreThatWorkersLeave) {
-  ThreadPool pool;
-  std::thread([&] {
-    const bool bound = pool.bind_caller();
-    EXPECT_EQ(bound, pool.pinned());
-    EXPECT_FALSE(pool.bind_caller());
-    if (!bound) return;
-    std::mutex mutex;
-    std::set<int> cpus{sched_getcpu()};
-    std::atomic<int> arrived{0};
-    // Each thread waits for the others, so that all take part.
-    pool.parallel_for(
-        static_cast<uint32_t>(pool.threads()),
-        [&](uint32_t, uint32_t) {
-          ++arrived;
-          while (arrived < pool.threads()) std::this_thread::yield();
-          const std::lock_guard lock(mutex);
-          cpus.insert(sched_getcpu());
-        },
-        Split::kStatic);
-    EXPECT_EQ(cpus.size(), static_cast<size_t>(pool.threads()));
-    pool.release_caller();
-    EXPECT_TRUE(pool.bind_caller());
-  }).join();
-}
-
 TEST(ThreadPool, MaskOfOneProcessorMeansOneThread) {
   std::thread([] {
     cpu_set_t one;

@@ -261,15 +261,11 @@ void HostQueue::drain_runnable(std::unique_lock<std::mutex>& lock) {
 }
 
 void HostQueue::serve() {
-  runner_.thread_starts();
-  {
-    std::unique_lock lock(mutex_);
-    while (!closed_) {
-      drain_runnable(lock);
-      if (!closed_) idle_.wait(lock);
-    }
+  std::unique_lock lock(mutex_);
+  while (!closed_) {
+    drain_runnable(lock);
+    if (!closed_) idle_.wait(lock);
   }
-  runner_.thread_ends();
 }
 
 void HostQueue::execute(const PendingPtr& p) {

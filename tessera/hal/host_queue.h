@@ -61,9 +61,6 @@ class CommandRunner {
  public:
   virtual ~CommandRunner() = default;
   virtual Status run(const tessera_command& command) = 0;
-  // Called on a queue's own thread before its first command and after its last.
-  virtual void thread_starts() {}
-  virtual void thread_ends() {}
 };
 
 // Where work runs whose waits pass only after its submission: on the thread that signals, or on a

@@ -81,10 +81,6 @@ class Runner : public CommandRunner {
  public:
   explicit Runner(Device& device) : device_(device) {}
   Status run(const tessera_command& command) override;
-  void thread_starts() override { bound_ = device_.pool().bind_caller(); }
-  void thread_ends() override {
-    if (bound_) device_.pool().release_caller();
-  }
 
  private:
   Status launch(const tessera_command& c);
@@ -97,7 +93,6 @@ class Runner : public CommandRunner {
   void move(std::byte* to, const std::byte* from, uint64_t size_bytes);
 
   Device& device_;
-  bool bound_ = false;
 };
 
 }  // namespace tessera::hal::cpu
