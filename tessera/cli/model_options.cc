@@ -81,8 +81,8 @@ void add_device_options(Verb& verb, ModelOptions& options) {
       .type_name("MODE");
   verb.option(
           "--isa", options.isa,
-          "Instruction set of the CPU's kernels: generic, avx2 or avx512; default: the best here")
-      .one_of({"generic", "avx2", "avx512"})
+          "Instruction set of the CPU's kernels: generic, avx2, avx512 or avx512vnni; default: the best here")
+      .one_of({"generic", "avx2", "avx512", "avx512vnni"})
       .type_name("NAME");
   verb.option("--memory-limit", options.memory_limit,
               "Most memory for values, e.g. 512M or 2G; default: 80 % of the memory")

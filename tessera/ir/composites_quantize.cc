@@ -1,4 +1,5 @@
 // Quantisation in terms of arithmetic.
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/ir/builder.h"
@@ -20,6 +21,21 @@ std::vector<ValueId> dot_integer(Builder& b, const op::Attrs&, const std::vector
   auto at = [&](size_t i) { return i < in.size() ? in[i] : kAbsent; };
   return {b.op("dot", {shifted(b, in[0], at(2), true), shifted(b, in[1], at(3), false)},
                {{"accumulate", DType::kI32}})};
+}
+
+// conv_integer(x, w, x_zero?, w_zero?, bias?)
+std::vector<ValueId> conv_integer(Builder& b, const op::Attrs& attrs,
+                                  const std::vector<ValueId>& in, int) {
+  auto at = [&](size_t i) { return i < in.size() ? in[i] : kAbsent; };
+  auto centred = [&](ValueId x, ValueId zero) {
+    x = b.convert(x, DType::kI32);
+    if (zero == kAbsent) return x;
+    // One element, or one for each channel of the weights, which stand first.
+    std::vector<int64_t> shape(static_cast<size_t>(std::max(b.rank(in[1]), 1)), 1);
+    shape[0] = -1;
+    return b.sub(x, b.reshape(b.convert(zero, DType::kI32), shape));
+  };
+  return {b.op("conv", {centred(in[0], at(2)), centred(in[1], at(3)), at(4)}, attrs)};
 }
 
 // Scales or zero points, laid out to broadcast against x (see op/rows_quantize.cc), as `to`.
@@ -79,6 +95,7 @@ std::vector<ValueId> dequantize(Builder& b, const op::Attrs& attrs, const std::v
 }
 
 constexpr Composite kRows[] = {
+    {"conv_integer", conv_integer},
     {"dequantize", dequantize},
     {"dot_integer", dot_integer},
     {"quantize", quantize},

@@ -1,5 +1,6 @@
 // Composites that go between numbers and their quantised form.
 #include "tessera/op/rules.h"
+#include "tessera/op/window.h"
 
 namespace tessera::op {
 namespace {
@@ -80,6 +81,41 @@ Result<std::vector<Type>> dot_integer_rule(const InferContext& c) {
   return dot->infer(inner);
 }
 
+// conv_integer(x, w, x_zero?, w_zero?, bias?): the convolution of x - x_zero and w - w_zero in i32,
+// padded with x_zero. x_zero is one element, w_zero is one or one for each of w's (M, ...), the
+// bias is i32 (M).
+Result<std::vector<Type>> conv_integer_rule(const InferContext& c) {
+  static const OpDef* conv = find("conv");
+  Type x = c.in(0), w = c.in(1);
+  for (const Type* t : {&x, &w})
+    if (!t->is_tensor() || !is_int(t->dtype) || bits_of(t->dtype) != 8)
+      return c.fail("is defined for i8 and u8, got {}", t->str());
+  for (size_t i : {2, 3}) {
+    if (!c.has(i)) continue;
+    const Type& zero = c.in(i);
+    if (!zero.is_tensor() || zero.dtype != c.in(i - 2).dtype)
+      return c.fail("zero point {} is {}, need {}", i, zero.str(), name_of(c.in(i - 2).dtype));
+    if (!zero.is_static() || element_count(zero.dims()) == 1) continue;
+    if (i == 2 || zero.rank() != 1 ||
+        (w.ranked() && w.dim(0).is_constant() && !(zero.dim(0) == w.dim(0))))
+      return c.fail("zero point {} is {}, need one element{}", i, zero.str(),
+                    i == 2 ? "" : " or one for each channel");
+  }
+  x.dtype = w.dtype = DType::kI32;
+  const std::vector<const Type*> inputs{&x, &w, c.has(4) ? &c.in(4) : nullptr};
+  return conv->infer({c.op, c.attrs, inputs, {}, {}, {}, c.fresh});
+}
+
+Flops conv_integer_flops(const Attrs& attrs, std::span<const Type* const> in,
+                         std::span<const Type> out) {
+  return find("conv")->flops(attrs, in, out);
+}
+
+Flops dot_integer_flops(const Attrs& attrs, std::span<const Type* const> in,
+                        std::span<const Type> out) {
+  return find("dot")->flops(attrs, in, out);
+}
+
 }  // namespace
 
 std::span<const OpDef> quantize_rows() {
@@ -104,7 +140,9 @@ std::span<const OpDef> quantize_rows() {
        1,
        {{"to", AttrKind::kDType, true}, {"axis", AttrKind::kInt}, {"block", AttrKind::kInt}},
        dequantize_rule},
-      {"dot_integer", kComposite, 2, 4, 1, 1, {}, dot_integer_rule},
+      {"dot_integer", kComposite, 2, 4, 1, 1, {}, dot_integer_rule, nullptr, dot_integer_flops},
+      {"conv_integer", kComposite, 2, 5, 1, 1, window_attrs({{"groups", AttrKind::kInt}}),
+       conv_integer_rule, nullptr, conv_integer_flops},
   };
   return rows;
 }

@@ -102,12 +102,6 @@ ValueId beside(ir::Builder& b, ValueId v, int rank_after) {
   return b.reshape(v, shape);
 }
 
-// Element type i32, less the zero point: (x - zero).
-ValueId centred(ir::Builder& b, ValueId x, ValueId zero, int rank_after) {
-  x = b.convert(x, DType::kI32);
-  return zero == kAbsent ? x : b.sub(x, beside(b, b.convert(zero, DType::kI32), rank_after));
-}
-
 // conv of integers x and w with their zero points, in i32.
 Result<ValueId> integer_conv(NodeContext& c, size_t x, size_t x_zero, size_t w, size_t w_zero,
                              ValueId bias) {
@@ -116,13 +110,8 @@ Result<ValueId> integer_conv(NodeContext& c, size_t x, size_t x_zero, size_t w, 
   TRY_ASSIGN(const op::Shape kernel, kernel_of(c, w));
   TRY_ASSIGN(op::Attrs attrs, window_attrs(c, kernel));
   attrs.set("groups", c.i("group", 1));
-  ir::Builder& b = c.b;
-  ValueId x_point = c.in(x_zero);
-  if (b.rank(x_point) == 1 && x_point != kAbsent) x_point = b.reshape(x_point, {});
-  return b.op("conv",
-              {centred(b, c.in(x), x_point, 0),
-               centred(b, c.in(w), c.in(w_zero), c.type(w).rank() - 1), bias},
-              std::move(attrs));
+  return c.b.op("conv_integer", {c.in(x), c.in(w), c.in(x_zero), c.in(w_zero), bias},
+                std::move(attrs));
 }
 
 Status conv_integer(NodeContext& c) {

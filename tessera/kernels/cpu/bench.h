@@ -116,7 +116,7 @@ class Kernel {
 // Multiplications and additions per second of vectors as wide as the processor has.
 inline double fma_peak() {
   static const double peak = [] {
-    const bool wide = best_isa() == Isa::kAvx512;
+    const bool wide = best_isa() >= Isa::kAvx512;
     double best = 0;
     for (int i = 0; i < 100; ++i) {
       constexpr int kTimes = 2000, kChains = 12;

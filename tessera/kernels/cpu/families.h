@@ -16,14 +16,18 @@ std::span<const Row> conv_last_depthwise_rows();
 std::span<const Row> conv_transpose_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> elementwise_rows();
+std::span<const Row> integer_conv_rows();
+std::span<const Row> integer_depthwise_rows();
 std::span<const Row> norm_rows();
 std::span<const Row> pool_rows();
+std::span<const Row> quantize_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> resize_rows();
 std::span<const Row> rnn_rows();
 std::span<const Row> softmax_rows();
 // With their entries.
 Family index_family();
+Family integer_dot_family();
 Family move_family();
 Family relayout_family();
 

@@ -8,7 +8,8 @@
 namespace tessera::kernels::cpu {
 namespace {
 
-constexpr std::string_view kNames[] = {"generic", "avx2", "avx512"};
+constexpr Isa kIsas[] = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
+constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512vnni"};
 
 // Register state that the operating system saves.
 uint64_t enabled_state() {
@@ -28,7 +29,9 @@ Isa ask_processor() {
   constexpr uint32_t kF = 1u << 16, kDq = 1u << 17, kBw = 1u << 30, kVl = 1u << 31;
   const bool avx512 =
       (b & (kF | kDq | kBw | kVl)) == (kF | kDq | kBw | kVl) && (state & 0xe6) == 0xe6;
-  return avx512 ? Isa::kAvx512 : Isa::kAvx2;
+  if (!avx512) return Isa::kAvx2;
+  constexpr uint32_t kVnni = 1u << 11;
+  return c & kVnni ? Isa::kAvx512Vnni : Isa::kAvx512;
 }
 
 // Asked once: under a hypervisor each question takes microseconds.
@@ -42,14 +45,14 @@ Isa detect() {
 std::string_view name_of(Isa isa) { return kNames[static_cast<int>(isa)]; }
 
 std::optional<Isa> isa_from_name(std::string_view name) {
-  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512})
+  for (Isa isa : kIsas)
     if (name_of(isa) == name) return isa;
   return std::nullopt;
 }
 
 std::vector<Isa> available_isas() {
   std::vector<Isa> isas;
-  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512})
+  for (Isa isa : kIsas)
     if (isa <= detect()) isas.push_back(isa);
   return isas;
 }

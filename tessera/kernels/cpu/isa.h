@@ -7,13 +7,11 @@
 
 namespace tessera::kernels::cpu {
 
-enum class Isa {
-  kGeneric,
-  kAvx2,
-  kAvx512
-};  // generic: baseline x86-64; avx2: with FMA; avx512: F, BW, DQ, VL
+// generic: baseline x86-64; avx2: with FMA; avx512: F, BW, DQ, VL; avx512vnni: those and VNNI,
+// where only the kernels that gain from it are others.
+enum class Isa { kGeneric, kAvx2, kAvx512, kAvx512Vnni };
 
-std::string_view name_of(Isa isa);  // "generic", "avx2", "avx512"
+std::string_view name_of(Isa isa);  // "generic", "avx2", "avx512", "avx512vnni"
 std::optional<Isa> isa_from_name(std::string_view name);
 
 // What processor and operating system support, slowest first.

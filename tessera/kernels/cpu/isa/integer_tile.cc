@@ -1,0 +1,304 @@
+#include "tessera/kernels/cpu/isa/integer_tile.h"
+
+#include "tessera/kernels/cpu/isa/fuse.h"
+#include "tessera/kernels/cpu/isa/quantize.h"
+
+namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
+namespace {
+
+constexpr int64_t kQuadBytes = kPanel * kQuad;  // of a panel
+
+// Vector v of a quad of columns.
+TESSERA_INLINE int64_t panel_offset(int v, int64_t panel) {
+  return v * kLanes / kPanel * panel + v * kLanes % kPanel * kQuad;
+}
+
+template <int R, int V, bool kSigned>
+TESSERA_INLINE void add_quad(const int32_t (&x)[R], const uint8_t* w, int64_t panel,
+                             VecI (&sum)[R][V]) {
+  Quads<!kSigned> y[V];
+  TESSERA_UNROLL
+  for (int v = 0; v < V; ++v) y[v] = Quads<!kSigned>::of(load_ints(w + panel_offset(v, panel)));
+  TESSERA_UNROLL
+  for (int r = 0; r < R; ++r) {
+    const auto quads = Quads<kSigned>::of(splat_int(x[r]));
+    TESSERA_UNROLL
+    for (int v = 0; v < V; ++v) sum[r][v] = add_products(sum[r][v], quads, y[v]);
+  }
+}
+
+template <int R, int V, bool kSigned>
+void tile_of(const IntegerTile& t) {
+  VecI sum[R][V];
+  TESSERA_UNROLL
+  for (int v = 0; v < V; ++v) {
+    const VecI start = load_ints(t.start + v * kLanes);
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) sum[r][v] = start;
+  }
+  const int64_t whole = t.depth / kQuad * kQuad, rest = t.depth - whole;
+  const uint8_t* w = t.w;
+  for (int64_t i = 0; i < t.count; ++i) {
+    const uint8_t* row[R];
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) row[r] = t.x + t.at[r] + t.terms[i];
+    int32_t x[R];
+    for (int64_t k = 0; k < whole; k += kQuad, w += kQuadBytes) {
+      TESSERA_UNROLL
+      for (int r = 0; r < R; ++r) x[r] = load_quad(row[r] + k);
+      add_quad<R, V, kSigned>(x, w, t.panel, sum);
+    }
+    if (rest == 0) continue;
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) x[r] = load_quad(row[r] + whole, rest);
+    add_quad<R, V, kSigned>(x, w, t.panel, sum);
+    w += kQuadBytes;
+  }
+  TESSERA_UNROLL
+  for (int r = 0; r < R; ++r) TESSERA_UNROLL
+  for (int v = 0; v < V; ++v) store_ints(t.sums + (r * V + v) * kLanes, sum[r][v]);
+}
+
+using TileFn = void (*)(const IntegerTile&);
+
+template <bool kSigned>
+struct TileTable {
+  TileFn fn[kIntegerRows + 1][kIntegerVecs + 1] = {};
+
+  template <int R, int V>
+  constexpr void fill() {
+    if constexpr (R <= integer_rows(V)) fn[R][V] = tile_of<R, V, kSigned>;
+    if constexpr (V < kIntegerVecs)
+      fill<R, V + 1>();
+    else if constexpr (R < kIntegerRows)
+      fill<R + 1, 1>();
+  }
+  constexpr TileTable() { fill<1, 1>(); }
+};
+constexpr TileTable<false> kUnsignedTiles;
+constexpr TileTable<true> kSignedTiles;
+
+template <class T>
+TESSERA_INLINE void store_quantized(const BoundInteger& b, Vec x, char* y, int64_t count) {
+  const VecI q = quantized<T>(x, splat(b.scale), splat_int(b.zero));
+  if (count == kLanes)
+    Narrow<T>::store(reinterpret_cast<T*>(y), q);
+  else
+    Narrow<T>::store(reinterpret_cast<T*>(y), q, count);
+}
+
+// Vector v of R rows of sums.
+template <int R>
+struct Finish {
+  const BoundInteger& b;
+  const IntegerColumns& columns;
+  const int32_t* sums;  // of the first row
+  int64_t pitch;
+  const int32_t* x_sums;
+  const IntegerPlace& place;
+  int64_t row;  // of the place
+
+  // Less the zero points of the weights.
+  VecI sum(int r, int64_t col) const {
+    const VecI s = load_ints(sums + r * pitch + col);
+    if (!columns.any) return s;
+    if (columns.same) return s - splat_int(x_sums[r] * columns.zeros[0]);
+    return s - load_ints(columns.zeros + col) * x_sums[r];
+  }
+
+  char* at(int r, int64_t col) const {
+    return place.y + ((row + r) * place.ld + col) * bytes_of(b.type);
+  }
+
+  void vector(int64_t col) const {
+    const int64_t count = least<int64_t>(kLanes, place.cols - col);
+    const Part part(static_cast<int>(count));
+    if (b.type == IntegerType::kI32) {
+      for (int r = 0; r < R; ++r)
+        part.store(reinterpret_cast<float*>(at(r, col)), reinterpret_cast<Vec>(sum(r, col)));
+      return;
+    }
+    Vec x[R][1];
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) x[r][0] = __builtin_convertvector(sum(r, col), Vec);
+    const int64_t at_row = place.row + row, at_col = place.col + col;
+    const Place<R, 1> lanes{part, count == kLanes};
+    for (int i = 0; i < b.steps.fused; ++i) {
+      const BoundStep& s = b.steps.steps[i];
+      fuse<R, 1>(s, s.operand + offset_in(s, at_row, at_col), lanes, x);
+    }
+    if (b.steps.fused < b.steps.count) {
+      alignas(64) float rows[R * kLanes];
+      for (int r = 0; r < R; ++r) store(rows + r * kLanes, x[r][0]);
+      apply_rows(b.steps, b.steps.fused, at_row, at_col, R, count, rows, kLanes);
+      for (int r = 0; r < R; ++r) x[r][0] = load(rows + r * kLanes);
+    }
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) {
+      if (b.type == IntegerType::kF32)
+        lanes.store_at(reinterpret_cast<float*>(at(r, col)), 0, x[r][0]);
+      else if (b.type == IntegerType::kU8)
+        store_quantized<uint8_t>(b, x[r][0], at(r, col), count);
+      else
+        store_quantized<int8_t>(b, x[r][0], at(r, col), count);
+    }
+  }
+
+  void all() const {
+    for (int64_t col = 0; col < place.cols; col += kLanes) vector(col);
+  }
+};
+
+// Widths of about the same size.
+int next_vecs(int64_t cols) {
+  const int64_t vecs = (cols + kLanes - 1) / kLanes,
+                tiles = (vecs + kIntegerVecs - 1) / kIntegerVecs;
+  // Narrower vectors than panels: tiles must not straddle those.
+  if (kLanes < kPanel) return static_cast<int>(least<int64_t>(vecs, kIntegerVecs));
+  return static_cast<int>((vecs + tiles - 1) / tiles);
+}
+
+}  // namespace
+
+void integer_tile(const IntegerTile& tile, bool x_signed) {
+  (x_signed ? kSignedTiles.fn : kUnsignedTiles.fn)[tile.rows][tile.vecs](tile);
+}
+
+BoundInteger bind_integer(const IntegerTerms& terms, const IntegerResult& result,
+                          const tessera_launch* launch) {
+  auto data = [&](int32_t range) -> const void* {
+    return range < 0 ? nullptr : launch->ranges[range].data;
+  };
+  auto number = [](const void* at, bool is_signed) -> int32_t {
+    return !at         ? 0
+           : is_signed ? *static_cast<const int8_t*>(at)
+                       : int32_t{*static_cast<const uint8_t*>(at)};
+  };
+  BoundInteger b{};
+  b.x_signed = terms.x_signed != 0;
+  b.w_signed = terms.w_signed != 0;
+  b.moved = terms.moved;
+  b.x_zero = number(data(terms.x_zero), b.x_signed);
+  b.w_zero = static_cast<const uint8_t*>(data(terms.w_zero));
+  b.w_step = terms.w_zeros != 0;
+  b.bias = static_cast<const int32_t*>(data(terms.bias));
+  b.type = result.type;
+  if (result.scale >= 0) b.scale = *static_cast<const float*>(data(result.scale));
+  b.zero = number(data(result.zero), b.type == IntegerType::kI8);
+  b.steps = bind(result.steps, launch);
+  return b;
+}
+
+void set_columns(const BoundInteger& b, int64_t col, int64_t cols, const int32_t* sums, int64_t K,
+                 IntegerColumns& columns) {
+  columns.any = false;
+  columns.same = true;
+  for (int64_t c = 0; c < kIntegerCols; ++c) {
+    columns.start[c] = columns.zeros[c] = 0;
+    if (c >= cols) continue;
+    int32_t zero = b.moved;
+    if (b.w_zero) {
+      const uint8_t byte = b.w_zero[(col + c) * b.w_step];
+      zero += b.w_signed ? static_cast<int8_t>(byte) : int32_t{byte};
+    }
+    columns.zeros[c] = zero;
+    columns.any |= zero != 0;
+    columns.same &= zero == columns.zeros[0];
+    // Sums wrap around.
+    const uint32_t offset =
+        static_cast<uint32_t>(b.x_zero) *
+        (static_cast<uint32_t>(K) * static_cast<uint32_t>(zero) - static_cast<uint32_t>(sums[c]));
+    columns.start[c] =
+        static_cast<int32_t>(offset + (b.bias ? static_cast<uint32_t>(b.bias[col + c]) : 0u));
+  }
+}
+
+int32_t sum_of(const uint8_t* x, int64_t count, bool is_signed) {
+  // Of numbers from 0 on: those of i8 are 128 more.
+  const uint8_t flip = is_signed ? 0x80 : 0;
+  uint64_t sum = 0;
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  const __m512i flips = _mm512_set1_epi8(static_cast<char>(flip));
+  __m512i sums = _mm512_setzero_si512();
+  for (; i + 64 <= count; i += 64)
+    sums =
+        _mm512_add_epi64(sums, _mm512_sad_epu8(_mm512_xor_si512(_mm512_loadu_si512(x + i), flips),
+                                               _mm512_setzero_si512()));
+  typedef uint64_t Lanes __attribute__((vector_size(64)));
+  const Lanes lanes = reinterpret_cast<Lanes>(sums);
+  for (int k = 0; k < 8; ++k) sum += lanes[k];
+#elif defined(__x86_64__)
+  const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
+  __m128i sums = _mm_setzero_si128();
+  for (; i + 16 <= count; i += 16)
+    sums = _mm_add_epi64(
+        sums,
+        _mm_sad_epu8(_mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i)), flips),
+                     _mm_setzero_si128()));
+  typedef uint64_t Lanes __attribute__((vector_size(16)));
+  const Lanes lanes = reinterpret_cast<Lanes>(sums);
+  sum = lanes[0] + lanes[1];
+#endif
+  for (; i < count; ++i) sum += static_cast<uint8_t>(x[i] ^ flip);
+  return static_cast<int32_t>(static_cast<uint32_t>(sum) - static_cast<uint32_t>(count) * flip);
+}
+
+void finish_sums(const BoundInteger& b, const IntegerColumns& columns, const int32_t* sums,
+                 int64_t pitch, const int32_t* x_sums, const IntegerPlace& place) {
+  int64_t row = 0;
+  auto next = [&]<int R>() {
+    Finish<R>{b, columns, sums + row * pitch, pitch, x_sums + row, place, row}.all();
+    row += R;
+  };
+  while (place.rows - row >= 4) next.template operator()<4>();
+  if (place.rows - row >= 2) next.template operator()<2>();
+  if (place.rows - row >= 1) next.template operator()<1>();
+}
+
+void integer_block(const BoundInteger& b, const IntegerBlock& block) {
+  alignas(64) int32_t sums[kIntegerRows * kIntegerCols];
+  int32_t x_sums[kIntegerRows] = {};
+  IntegerColumns columns;
+  for (int64_t n = 0; n < block.cols;) {
+    const int vecs = next_vecs(block.cols - n);
+    const int64_t cols = least<int64_t>(block.cols - n, vecs * kLanes);
+    set_columns(b, block.col + n, cols, block.w_sums + n, block.count * block.depth, columns);
+    const int64_t tiles = (block.rows + integer_rows(vecs) - 1) / integer_rows(vecs);
+    int64_t m = 0;
+    for (int64_t left = tiles; left > 0; --left) {
+      const int rows = static_cast<int>((block.rows - m + left - 1) / left);
+      integer_tile({.rows = rows,
+                    .vecs = vecs,
+                    .x = block.x,
+                    .at = block.at + m,
+                    .terms = block.terms,
+                    .count = block.count,
+                    .depth = block.depth,
+                    .w = block.w + n / kPanel * block.panel + n % kPanel * kQuad,
+                    .panel = block.panel,
+                    .start = columns.start,
+                    .sums = sums},
+                   b.x_signed);
+      if (columns.any)
+        for (int r = 0; r < rows; ++r) {
+          uint32_t sum = 0;
+          for (int64_t i = 0; i < block.count; ++i)
+            sum += static_cast<uint32_t>(
+                sum_of(block.x + block.at[m + r] + block.terms[i], block.depth, b.x_signed));
+          x_sums[r] = static_cast<int32_t>(sum);
+        }
+      finish_sums(b, columns, sums, vecs * kLanes, x_sums,
+                  {.rows = rows,
+                   .cols = static_cast<int>(cols),
+                   .row = block.row + m,
+                   .col = block.col + n,
+                   .y = block.y + (m * block.ld + n) * bytes_of(b.type),
+                   .ld = block.ld});
+      m += rows;
+    }
+    n += cols;
+  }
+}
+
+}  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME
