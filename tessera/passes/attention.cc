@@ -64,6 +64,27 @@ Operand unscaled(const Site& at, ir::ValueId id) {
   return result;
 }
 
+bool swaps_last_two(const op::Ints& perm) {
+  for (size_t a = 0; a < perm.size(); ++a) {
+    const size_t to = a + 2 < perm.size() ? a : 2 * perm.size() - 3 - a;
+    if (perm[a] != static_cast<int64_t>(to)) return false;
+  }
+  return perm.size() >= 2;
+}
+
+// Takes a swap of the last two axes off the operand, if it ends with one.
+bool unswap(const Site& at, Operand& operand) {
+  const ir::Node* last =
+      operand.views.empty() ? at.producer(operand.id, "transpose") : operand.views.front();
+  if (!last || last->op->name != "transpose" || !swaps_last_two(last->attrs.ints("perm")))
+    return false;
+  if (operand.views.empty())
+    operand.id = last->inputs[0];
+  else
+    operand.views.erase(operand.views.begin());
+  return true;
+}
+
 ir::ValueId viewed(ir::Builder& b, const Operand& operand) {
   ir::ValueId id = operand.id;
   for (size_t k = operand.views.size(); k-- > 0;) {
@@ -317,21 +338,18 @@ bool rule(Site& at) {
   if (!found) return false;
   const Scores& s = found->scores;
   ir::Builder& b = at.build(s.nodes);
-  ir::ValueId k = viewed(b, found->k), v = found->v;
-  if (s.product->attrs.i("transpose_b") == 0) {
+  Operand keys = found->k;
+  const bool rows = s.product->attrs.i("transpose_b") != 0 || unswap(at, keys);
+  const ir::ValueId few_k = rows && keys.views.empty() ? before_groups(at, keys.id) : ir::kAbsent,
+                    few_v = before_groups(at, found->v);
+  const bool grouped = few_k != ir::kAbsent && few_v != ir::kAbsent;
+  const ir::ValueId v = grouped ? few_v : found->v;
+  ir::ValueId k = grouped ? few_k : viewed(b, keys);
+  if (!rows) {
     op::Ints swap;
     for (int64_t a = 0; a < b.rank(k); ++a) swap.push_back(a);
     std::swap(swap[swap.size() - 1], swap[swap.size() - 2]);
     k = b.transpose(k, std::move(swap));
-  }
-  const ir::ValueId few_k = s.product->attrs.i("transpose_b") != 0 && found->k.scale == 1
-                                ? before_groups(at, s.product->inputs[1])
-                                : ir::kAbsent,
-                    few_v = before_groups(at, v);
-  const bool grouped = few_k != ir::kAbsent && few_v != ir::kAbsent;
-  if (grouped) {
-    k = few_k;
-    v = few_v;
   }
   op::Attrs attrs{{"scale", s.scale * found->q.scale * found->k.scale},
                   {"causal", int64_t{s.causal}}};

@@ -21,10 +21,8 @@ TEST(Attention, Masked) {
   return %10 "y"
 })",
            R"(graph @"g"(%0: f32[b,2,s,4], %1: f32[b,2,t,4], %2: f32[b,2,t,3], %3: f32[b,1,1,t]) {
-  %4 = transpose(%1) {perm = [0, 1, 3, 2]} : f32[b,2,4,t]
-  %5 = transpose(%4) {perm = [0, 1, 3, 2]} : f32[b,2,t,4]
-  %6 = attention(%0, %5, %2, %3) {causal = 0, scale = 0.5} : f32[b,2,s,3]
-  return %6 "y"
+  %4 = attention(%0, %1, %2, %3) {causal = 0, scale = 0.5} : f32[b,2,s,3]
+  return %4 "y"
 })",
            kSums);
 }
@@ -185,10 +183,11 @@ TEST(Attention, Grouped) {
   %10 = broadcast_to(%9, %5) : f32[b,2,3,t,3]
   %11 = constant i64[4] {0, 6, -1, 3}
   %12 = reshape(%10, %11) : f32[b,6,t,3]
-  %13 = dot(%0, %8) {transpose_b = 1} : f32[b,6,s,t]
-  %14 = softmax(%13) : f32[b,6,s,t]
-  %15 = dot(%14, %12) : f32[b,6,s,3]
-  return %15 "y"
+  %13 = transpose(%8) {perm = [0, 1, 3, 2]} : f32[b,6,4,t]
+  %14 = dot(%0, %13) : f32[b,6,s,t]
+  %15 = softmax(%14) : f32[b,6,s,t]
+  %16 = dot(%15, %12) : f32[b,6,s,3]
+  return %16 "y"
 })",
            R"(graph @"g"(%0: f32[b,6,s,4], %1: f32[b,2,t,4], %2: f32[b,2,t,3]) {
   %3 = attention(%0, %1, %2) {causal = 0, scale = 1.0} : f32[b,6,s,3]
