@@ -13,17 +13,18 @@ namespace {
 // Inputs in whose layout a kernel may have a say: data, as opposed to weights and parameters.
 std::vector<bool> data_inputs(const ir::Node& node) {
   std::vector<bool> data(node.inputs.size(), true);
-  const bool fused = node.op->name == "fused";
-  const op::OpDef& op = fused ? *node.bodies[0].nodes[0].op : *node.op;
-  if (op::elementwise(op) || op.name == "concat") return data;
-  if (!fused) {
+  if (node.op->name != "fused") {
+    if (op::elementwise(*node.op) || node.op->name == "concat") return data;
     for (size_t i = 1; i < data.size(); ++i) data[i] = false;
     return data;
   }
   const ir::Graph& body = node.bodies[0];
-  for (size_t k = 1; k < body.nodes[0].inputs.size(); ++k)
-    for (size_t i = 0; i < data.size(); ++i)
-      if (body.inputs[i] == body.nodes[0].inputs[k]) data[i] = false;
+  for (const ir::Node& member : body.nodes) {
+    if (op::elementwise(*member.op) || member.op->name == "concat") continue;
+    for (size_t k = 1; k < member.inputs.size(); ++k)
+      for (size_t i = 0; i < data.size(); ++i)
+        if (body.inputs[i] == member.inputs[k]) data[i] = false;
+  }
   return data;
 }
 
@@ -114,17 +115,40 @@ std::unique_ptr<op::Claim> cheapest(const op::Problem& problem, Sources sources,
   return best;
 }
 
-std::string refusal(const op::Problem& problem, Sources sources) {
-  std::string why;
-  if (cheapest(problem, sources, &why)) return {};
+namespace {
+
+// The problem on channels-last operands; nothing where there is no such layout.
+std::optional<op::Problem> on_channels_last(const op::Problem& problem) {
+  const int rank = problem.out[0].rank();
+  if (op::channels_last(rank).empty()) return std::nullopt;
   op::Problem last = problem;
   for (std::vector<op::Operand>* side : {&last.in, &last.out})
     for (op::Operand& o : *side)
-      if (!o.constant && o.present && o.rank() == last.out[0].rank())
-        o.layout = op::channels_last(o.rank());
-  if (op::channels_last(last.out[0].rank()).empty() || !cheapest(last, sources))
-    return why.empty() ? "no kernel for this operator" : why;
-  return {};
+      if (!o.constant && o.present && o.rank() == rank) o.layout = op::channels_last(rank);
+  return last;
+}
+
+}  // namespace
+
+std::string refusal(const op::Problem& problem, Sources sources) {
+  std::string why;
+  if (cheapest(problem, sources, &why)) return {};
+  if (const auto last = on_channels_last(problem)) {
+    why.clear();
+    if (cheapest(*last, sources, &why)) return {};
+  }
+  return why.empty() ? "no kernel for this operator" : why;
+}
+
+std::optional<Picoseconds> least_cost(const op::Problem& problem, Sources sources) {
+  std::optional<Picoseconds> least;
+  auto ask = [&](const op::Problem& p) {
+    if (const auto claim = cheapest(p, sources))
+      least = least ? std::min(*least, claim->cost) : claim->cost;
+  };
+  ask(problem);
+  if (const auto last = on_channels_last(problem)) ask(*last);
+  return least;
 }
 
 bool same_bytes(const ir::Graph& graph, const ir::Node& node, std::string_view in_layout,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ std::unique_ptr<op::Claim> cheapest(const op::Problem& problem, Sources sources,
 
 // Empty if a kernel takes the problem in row-major or channels-last layout; else the refusals.
 std::string refusal(const op::Problem& problem, Sources sources);
+// The cost of the cheapest kernel in either; nothing if there is none.
+std::optional<Picoseconds> least_cost(const op::Problem& problem, Sources sources);
 
 // Whether the result has the bytes of input 0, whatever its sizes are called.
 bool same_bytes(const ir::Graph& graph, const ir::Node& node, std::string_view in_layout,

@@ -13,8 +13,9 @@ constexpr size_t kMaxSteps = 24;
 
 class Fuser {
  public:
-  Fuser(ir::Graph& graph, const op::Bindings& bindings, const Accepts& accepts, FuseReport& report)
-      : graph_(graph), bindings_(bindings), accepts_(accepts), report_(report) {
+  Fuser(ir::Graph& graph, const op::Bindings& bindings, const Accepts& accepts, const Price& price,
+        FuseReport& report)
+      : graph_(graph), bindings_(bindings), accepts_(accepts), price_(price), report_(report) {
     readers_.resize(graph.values.size());
     leaves_.resize(graph.values.size());
     for (size_t n = 0; n < graph.nodes.size(); ++n)
@@ -30,6 +31,8 @@ class Fuser {
       if (group_of_[n] == kNone && anchors(n)) extend(n);
     for (size_t n = 0; n < graph_.nodes.size(); ++n)
       if (group_of_[n] == kNone && step(n)) join(n);
+    for (size_t n = 0; price_ && n < graph_.nodes.size(); ++n)
+      if (product(n)) feed(n);
     rebuild();
   }
 
@@ -69,6 +72,12 @@ class Fuser {
     return op.kind != op::OpClass::kHost && op.bodies == 0 && !is_view(op) &&
            !op::elementwise(op) && op.name != "relayout" && yields_one_tensor(n) &&
            ranked_inputs(n);
+  }
+
+  bool product(size_t n) const {
+    const std::string_view op = node(n).op->name;
+    return (op == "conv" || op == "dot") && anchors(n) &&
+           (group_of_[n] == kNone || groups_[group_of_[n]].members.front() == n);
   }
 
   bool same_shape(ir::ValueId a, ir::ValueId b) const {
@@ -159,6 +168,55 @@ class Fuser {
     for (size_t m : members)
       if (group_of_[m] != kNone) groups_[group_of_[m]].members.clear();
     add(std::move(members), n, false);
+  }
+
+  std::vector<size_t> with_group(size_t n) const {
+    return group_of_[n] == kNone ? std::vector<size_t>{n} : groups_[group_of_[n]].members;
+  }
+
+  // Puts what yields the product's left side, and only that, in front of the product's group.
+  void feed(size_t n) {
+    const ir::ValueId left = node(n).inputs[0];
+    const size_t p = producer(left);
+    if (p == kNone || only_reader(left) != n) return;
+    const std::vector<size_t> before = with_group(p), behind = with_group(n);
+    if (before.back() != p || !(step(before.front()) || narrow(before.front())) ||
+        !std::all_of(before.begin() + 1, before.end(), [&](size_t m) { return step(m); }))
+      return;
+    if (!of_single_rows(n))
+      return miss(p, n, "more than a pixel of the left side is read at a time");
+    std::vector<size_t> all = before;
+    all.insert(all.end(), behind.begin(), behind.end());
+    const auto whole = cost(all), a = cost(before), b = cost(behind);
+    if (!whole) return miss(p, n, refusal(all));
+    if (!a || !b) return miss(p, n, "no kernel takes the parts");
+    if (whole->value >= a->value + b->value)
+      return miss(p, n,
+                  fmt::format("{} ns together, {} ns apart", whole->value / 1000,
+                              (a->value + b->value) / 1000));
+    for (size_t m : all)
+      if (group_of_[m] != kNone) groups_[group_of_[m]].members.clear();
+    add(std::move(all), n);
+  }
+
+  // Reads each row, or pixel, of its left side once.
+  bool of_single_rows(size_t n) const {
+    if (node(n).op->name == "dot") return true;
+    const op::Type& w = graph_.type(node(n).inputs[1]);
+    for (int a = 2; a < w.rank(); ++a)
+      if (w.dim(a).constant() != 1) return false;
+    return true;
+  }
+
+  // A convolution of more than one group.
+  bool narrow(size_t n) const {
+    return node(n).op->name == "conv" && node(n).attrs.i("groups", 1) > 1;
+  }
+
+  std::optional<Picoseconds> cost(const std::vector<size_t>& members) const {
+    const auto problem = members.size() == 1 ? problem_of(graph_, node(members[0]), bindings_)
+                                             : problem_of(graph_, fused(members), bindings_);
+    return problem ? price_(*problem) : std::nullopt;
   }
 
   // The group runs where its last member stood: nobody else may read its values before.
@@ -261,6 +319,7 @@ class Fuser {
   ir::Graph& graph_;
   const op::Bindings& bindings_;
   const Accepts& accepts_;
+  const Price& price_;
   FuseReport& report_;
   std::vector<std::vector<size_t>> readers_;  // by value
   std::vector<bool> leaves_;                  // by value: an output of the graph
@@ -269,18 +328,19 @@ class Fuser {
 };
 
 void fuse_into(ir::Graph& graph, const op::Bindings& bindings, const Accepts& accepts,
-               FuseReport& report) {
+               const Price& price, FuseReport& report) {
   for (ir::Node& node : graph.nodes)
     for (ir::Graph& body : node.bodies)
-      if (node.op->name != "fused") fuse_into(body, bindings, accepts, report);
-  Fuser(graph, bindings, accepts, report).run();
+      if (node.op->name != "fused") fuse_into(body, bindings, accepts, price, report);
+  Fuser(graph, bindings, accepts, price, report).run();
 }
 
 }  // namespace
 
-FuseReport fuse(ir::Graph& graph, const op::Bindings& bindings, const Accepts& accepts) {
+FuseReport fuse(ir::Graph& graph, const op::Bindings& bindings, const Accepts& accepts,
+                const Price& price) {
   FuseReport report;
-  fuse_into(graph, bindings, accepts, report);
+  fuse_into(graph, bindings, accepts, price, report);
   return report;
 }
 

@@ -7,9 +7,15 @@
 //     group has run,
 //   - an operand of a step is computed only after the anchor,
 //   - no kernel takes the group in any layout: `accepts` says so.
+//
+// conv(depthwise(x)), conv(mul(x, s)) -> fused(x, s) { mul, conv }
+//
+// A product takes in front of it, with the steps that it has behind it, the group whose only result
+// it alone reads. Does not fire where a kernel takes both, but not for less than apart.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +26,8 @@ namespace tessera::passes {
 
 // Empty if some kernel takes the group; else why none does.
 using Accepts = std::function<std::string(const op::Problem&)>;
+// What the cheapest kernel costs, in any layout; nothing if no kernel takes the problem.
+using Price = std::function<std::optional<Picoseconds>(const op::Problem&)>;
 
 struct FuseReport {
   int groups = 0;  // fused nodes made
@@ -28,8 +36,10 @@ struct FuseReport {
   std::vector<std::string> missed;
 };
 
-// Rewrites the graph in place, body graphs included. Kernels are asked for `bindings`.
+// Rewrites the graph in place, body graphs included. Kernels are asked for `bindings`. Without
+// `price`, products take nothing in front of them.
 // @post verify(graph), and the same values at the outputs
-FuseReport fuse(ir::Graph& graph, const op::Bindings& bindings, const Accepts& accepts);
+FuseReport fuse(ir::Graph& graph, const op::Bindings& bindings, const Accepts& accepts,
+                const Price& price = {});
 
 }  // namespace tessera::passes

@@ -372,5 +372,6 @@ constexpr Row kRows[] = {
 }  // namespace
 
 std::span<const Row> dot_rows() { return kRows; }
+const Row& gemm_row() { return kRows[1]; }
 
 }  // namespace tessera::kernels::cpu

@@ -15,7 +15,9 @@ std::span<const Row> conv_winograd_rows();
 std::span<const Row> conv_last_depthwise_rows();
 std::span<const Row> conv_transpose_rows();
 std::span<const Row> dot_rows();
+const Row& gemm_row();  // one of these
 std::span<const Row> elementwise_rows();
+std::span<const Row> fed_product_rows();
 std::span<const Row> integer_conv_rows();
 std::span<const Row> integer_depthwise_rows();
 std::span<const Row> norm_rows();

@@ -46,6 +46,7 @@ std::vector<Family> families(Isa isa) {
       {conv_transpose_rows(), {}},
       {dot_rows(), {}},
       {elementwise_rows(), {}},
+      {fed_product_rows(), {}},
       integer_dot_family(),
       {integer_conv_rows(), {}},
       {integer_depthwise_rows(), {}},

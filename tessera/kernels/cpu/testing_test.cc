@@ -106,6 +106,14 @@ Tensor magnitudes(const Tensor& t) {
 // What the magnitudes that were summed become behind a step: other functions than sums and products
 // do not spread differences.
 Tensor spread(const Case& c, const CaseStep& step, Tensor sums) {
+  if (step.op == "conv" || step.op == "dot") {
+    std::vector<Tensor> operands;
+    for (size_t i = 1; i < step.in.size(); ++i)
+      operands.push_back(magnitudes(*c.in[static_cast<size_t>(step.in[i])]));
+    std::vector<const Tensor*> in{&sums};
+    for (const Tensor& t : operands) in.push_back(&t);
+    return (*evaluate(step.op, step.attrs, 1, in))[0];
+  }
   const bool product = step.op == "mul";
   if (!product && step.op != "add" && step.op != "sub") return sums;
   for (int v : step.in)

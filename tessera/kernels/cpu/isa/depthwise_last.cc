@@ -2,9 +2,9 @@
 // channels of up to kMaxRun output pixels of a row at a time, in registers. A pixel of x is loaded
 // once for all taps of a row that meet it; of wider groups once for each channel of a group, which
 // is spread over the lanes of its group.
-#include "tessera/kernels/cpu/conv_last_args.h"
+#include "tessera/kernels/cpu/isa/depthwise_last.h"
+
 #include "tessera/kernels/cpu/isa/entries.h"
-#include "tessera/kernels/cpu/isa/epilogue.h"
 
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
@@ -267,18 +267,16 @@ const Runs& runs_for(const ConvShape& s) {
 }
 
 struct Item {
-  const DepthwiseLastArgs& a;
-  const float *x, *w;  // of the image
-  float* y;
+  const DepthwiseBlock& b;
   const Runs& runs;
   const Spread* spreads;  // for vectors at an even and at an odd number of vectors
   const Finish& finish;
 };
 
-// Channels [c0, c1) of output row `row`.
-void output_row(const Item& item, int64_t row, int64_t c0, int64_t c1) {
-  const DepthwiseLastArgs& a = item.a;
-  const ConvShape& s = a.shape;
+// Channels [c0, c1) of output row `row`; y: the row's first pixel.
+void output_row(const Item& item, int64_t row, float* y_row) {
+  const DepthwiseBlock& b = item.b;
+  const ConvShape& s = b.shape;
   const int64_t block = s.kernel[1] * s.kernel[2] * s.C * kChannelBlock,
                 h = row * s.stride[1] - s.pad[1];
   // Rows of taps [k0, k1) are inside.
@@ -289,14 +287,14 @@ void output_row(const Item& item, int64_t row, int64_t c0, int64_t c1) {
           : most(k0, least(s.kernel[1], (s.in[1] - h + s.dilation[1] - 1) / s.dilation[1]));
   const int64_t runs = (s.out[2] + kMaxRun - 1) / kMaxRun;
   Run r;
-  r.x_ld = a.x_ld;
-  r.x_row = s.dilation[1] * s.in[2] * a.x_ld;
+  r.x_ld = b.x_ld;
+  r.x_row = s.dilation[1] * s.in[2] * b.x_ld;
   r.width = s.in[2];
   r.rows = k1 - k0;
   r.taps = s.kernel[2];
   r.stride = s.stride[2];
   r.dilation = s.dilation[2];
-  r.y_ld = a.y_ld;
+  r.y_ld = b.y_ld;
   r.depth = s.C;
   r.finish = &item.finish;
   for (int64_t i = 0; i < runs; ++i) {
@@ -305,22 +303,37 @@ void output_row(const Item& item, int64_t row, int64_t c0, int64_t c1) {
     const bool inside =
         r.column >= 0 &&
         r.column + (o1 - o0 - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] < s.in[2];
-    const float* x = item.x + ((h + k0 * s.dilation[1]) * s.in[2] + r.column) * a.x_ld;
-    float* y = item.y + (row * s.out[2] + o0) * a.y_ld;
-    for (r.channel = c0; r.channel < c1; r.channel += kLanes) {
+    const float* x = b.x + ((h + k0 * s.dilation[1]) * s.in[2] + r.column) * b.x_ld;
+    float* y = y_row + o0 * b.y_ld;
+    for (r.channel = b.c0; r.channel < b.c1; r.channel += kLanes) {
       const int64_t c = r.channel;
       r.x = x + c;
-      r.w = item.w + c / kChannelBlock * block + k0 * s.kernel[2] * s.C * kChannelBlock +
+      r.w = b.w + c / kChannelBlock * block + k0 * s.kernel[2] * s.C * kChannelBlock +
             c % kChannelBlock;
       r.spread = &item.spreads[c / kLanes % 2];
       r.y = y + c;
-      r.lanes = static_cast<int>(least<int64_t>(kLanes, c1 - c));
+      r.lanes = static_cast<int>(least<int64_t>(kLanes, b.c1 - c));
       item.runs.fn[o1 - o0][inside && r.lanes == kLanes](r);
     }
   }
 }
 
 }  // namespace
+
+void depthwise_block(const DepthwiseBlock& b) {
+  const ConvShape& s = b.shape;
+  const BoundEpilogue& e = b.epilogue;
+  const Finish finish = finish_of(e);
+  const Spread spreads[2] = {Spread(s.M, 0), Spread(s.M, kLanes % s.M)};
+  const Item item{.b = b, .runs = runs_for(s), .spreads = spreads, .finish = finish};
+  float* y = b.y;
+  for (int64_t row = b.row0; row < b.row1; ++row, y += s.out[2] * b.y_ld) {
+    output_row(item, row, y);
+    if (finish.steps < e.count)
+      apply_rows(e, finish.steps, (b.image * s.out[1] + row) * s.out[2], b.c0, s.out[2],
+                 b.c1 - b.c0, y + b.c0, b.y_ld);
+  }
+}
 
 void depthwise_last(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const auto& a = *static_cast<const DepthwiseLastArgs*>(launch->constants);
@@ -329,30 +342,23 @@ void depthwise_last(const tessera_launch* launch, uint32_t first, uint32_t count
   const float* w = static_cast<const float*>(launch->ranges[1].data);
   float* y = static_cast<float*>(launch->ranges[2].data);
   const BoundEpilogue epilogue = bind(a.epilogue, launch);
-  const Finish finish = finish_of(epilogue);
-  const Runs& runs = runs_for(s);
-  const Spread spreads[2] = {Spread(s.M, 0), Spread(s.M, kLanes % s.M)};
-  const int64_t all = s.G * s.M;
   for (uint32_t i = first; i < first + count; ++i) {
     int64_t rest = i;
     const int64_t channels = rest % a.channel_items;
     rest /= a.channel_items;
-    const int64_t rows = rest % a.row_items, n = rest / a.row_items;
-    const int64_t c0 = channels * a.channels, c1 = least(all, c0 + a.channels);
-    const Item item{.a = a,
-                    .x = x + n * s.in[1] * s.in[2] * a.x_ld,
-                    .w = w,
-                    .y = y + n * s.out[1] * s.out[2] * a.y_ld,
-                    .runs = runs,
-                    .spreads = spreads,
-                    .finish = finish};
-    const int64_t end = least(s.out[1], (rows + 1) * a.rows);
-    for (int64_t row = rows * a.rows; row < end; ++row) {
-      output_row(item, row, c0, c1);
-      if (finish.steps < epilogue.count)
-        apply_rows(epilogue, finish.steps, (n * s.out[1] + row) * s.out[2], c0, s.out[2], c1 - c0,
-                   item.y + row * s.out[2] * a.y_ld + c0, a.y_ld);
-    }
+    const int64_t row = rest % a.row_items * a.rows, n = rest / a.row_items;
+    depthwise_block({.shape = s,
+                     .image = n,
+                     .x = x + n * s.in[1] * s.in[2] * a.x_ld,
+                     .x_ld = a.x_ld,
+                     .w = w,
+                     .row0 = row,
+                     .row1 = least(s.out[1], row + a.rows),
+                     .c0 = channels * a.channels,
+                     .c1 = least(s.G * s.M, (channels + 1) * a.channels),
+                     .y = y + (n * s.out[1] + row) * s.out[2] * a.y_ld,
+                     .y_ld = a.y_ld,
+                     .epilogue = epilogue});
   }
 }
 

@@ -17,6 +17,7 @@
   X(conv_transpose)            \
   X(depthwise)                 \
   X(depthwise_last)            \
+  X(fed_product)               \
   X(winograd)                  \
   X(resize)                    \
   X(rnn)                       \
