@@ -34,14 +34,6 @@ bool same(const op::Attr& a, const op::Attr& b) {
       a);
 }
 
-bool same(const op::Attrs& a, const op::Attrs& b) {
-  if (a.all().size() != b.all().size()) return false;
-  for (size_t i = 0; i < a.all().size(); ++i)
-    if (a.all()[i].first != b.all()[i].first || !same(a.all()[i].second, b.all()[i].second))
-      return false;
-  return true;
-}
-
 class Seen {
  public:
   // The results of an equal node before; null if there was none, which is this one then.
@@ -50,7 +42,7 @@ class Seen {
     for (ir::ValueId id : at.node.inputs) inputs.push_back(representative(at, id));
     std::vector<Entry>& list = entries_[{at.node.op, std::move(inputs)}];
     for (const Entry& entry : list)
-      if (same(entry.attrs, at.node.attrs) && fits(entry.outputs, at.node.outputs))
+      if (same_attrs(entry.attrs, at.node.attrs) && fits(entry.outputs, at.node.outputs))
         return &entry.outputs;
     list.push_back({at.node.attrs, at.node.outputs});
     return nullptr;
@@ -87,6 +79,14 @@ class Seen {
 };
 
 }  // namespace
+
+bool same_attrs(const op::Attrs& a, const op::Attrs& b) {
+  if (a.all().size() != b.all().size()) return false;
+  for (size_t i = 0; i < a.all().size(); ++i)
+    if (a.all()[i].first != b.all()[i].first || !same(a.all()[i].second, b.all()[i].second))
+      return false;
+  return true;
+}
 
 void common(Rewriter& rewriter) {
   Seen seen;

@@ -8,4 +8,7 @@ namespace tessera::passes {
 
 void common(Rewriter& rewriter);
 
+// The same names, with values of the same bits.
+bool same_attrs(const op::Attrs& a, const op::Attrs& b);
+
 }  // namespace tessera::passes

@@ -12,9 +12,11 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/file.h"
+#include "tessera/ir/builder.h"
 #include "tessera/kernels/cpu/isa.h"
 #include "tessera/kernels/cpu/peak_args.h"
 #include "tessera/passes/choices.h"
+#include "tessera/passes/fuse.h"
 #include "tessera/runtime/measure.h"
 #include "tessera/session/machine.h"
 
@@ -139,6 +141,26 @@ Result<std::vector<ir::Graph>> samples() {
   conv(96, 28, 96, 3, 1, 96);
   conv(240, 14, 240, 5, 1, 240);
   conv(128, 28, 128, 3, 1, 8);
+  // Depthwise, then pointwise, in one.
+  for (auto [c, size, m] : {std::array<int64_t, 3>{96, 28, 24}, {240, 14, 80}, {384, 14, 64}}) {
+    ir::Graph g("sample");
+    ir::Builder b(g);
+    auto weights = [&](op::Dims dims) {
+      auto tensor = op::Tensor::make(DType::kF32, std::move(dims));
+      return tensor ? b.constant(*std::move(tensor)) : ir::kAbsent;
+    };
+    const ir::ValueId x = g.add_input("", f32({1, c, size, size}));
+    const ir::ValueId y =
+        b.op("conv", {x, weights({c, 1, 3, 3})},
+             {{"groups", c}, {"pads_begin", op::Ints{1, 1}}, {"pads_end", op::Ints{1, 1}}});
+    g.outputs = {b.op("conv", {b.unary("relu", y), weights({m, c, 1, 1})})};
+    g.output_names = {"y"};
+    if (!b.ok()) return error(b.status().error());
+    passes::fuse(
+        g, {}, [](const op::Problem&) { return std::string(); },
+        [](const op::Problem&) { return Picoseconds(1); });
+    graphs.push_back(std::move(g));
+  }
   TRY(std::move(status));
   return graphs;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "tessera/ir/builder.h"
 #include "tessera/ir/text.h"
 #include "tessera/session/model.h"
 
@@ -67,7 +68,7 @@ class RandomGraph {
   void grow_image() {
     const ir::ValueId x = any(images_);
     const Dims d = dims(x);
-    switch (random_() % 14) {
+    switch (random_() % 17) {
       case 0:
       case 1:
       case 2: {
@@ -133,6 +134,43 @@ class RandomGraph {
         add(t, "transpose", {t.back()}, std::move(attrs));
         return add(images_, "reshape", {t.back(), ints(d)});
       }
+      case 13: {
+        // Depthwise, then pointwise.
+        const int64_t kernel = pick({3, 5}), stride = pick({1, 1, 2});
+        op::Attrs attrs;
+        attrs.set("groups", d[1]);
+        attrs.set("strides", op::Ints{stride, stride});
+        attrs.set("pads_begin", op::Ints{kernel / 2, kernel / 2});
+        attrs.set("pads_end", op::Ints{kernel / 2, kernel / 2});
+        Ids t;
+        add(t, "conv", {x, weights({d[1], 1, kernel, kernel}, 0.3)}, std::move(attrs));
+        if (random_() % 2) add(t, pick({"relu", "hard_swish", "silu"}), {t.back()});
+        return pointwise(images_, t.back(), pick({1, 8, 16, 19}));
+      }
+      case 14: {
+        // Pointwise behind what depends on the image: a scale per channel, a sum that is cut off.
+        Ids t;
+        add(t, "global_average_pool", {x});
+        add(t, "sigmoid", {t.back()});
+        add(t, "mul", {x, t.back()});
+        if (random_() % 2) {
+          add(t, "add", {t.back(), weights({1, d[1], 1, 1}, 1)});
+          add(t, "relu", {t.back()});
+        }
+        return pointwise(images_, t.back(), pick({1, 8, 16, 19}));
+      }
+      case 15: {
+        // Branches that read the same.
+        Ids t, ends;
+        for (int k = 0; k < 3; ++k) {
+          pointwise(t, x, pick({1, 4, 16}));
+          if (random_() % 4) add(t, "relu", {t.back()});
+          ends.push_back(t.back());
+        }
+        if (random_() % 2) return add(images_, "concat", ends, axis(1));
+        images_.insert(images_.end(), ends.begin(), ends.end());
+        return;
+      }
       case 12: {
         // Rows of channels, normalised: what vision transformers do. Of few channels the quotient
         // is mostly rounding noise.
@@ -153,6 +191,14 @@ class RandomGraph {
     }
   }
 
+  void pointwise(Ids& to, ir::ValueId x, int64_t m) {
+    const int64_t c = dims(x)[1];
+    Ids in{x, weights({m, c, 1, 1}, 1 / std::sqrt(static_cast<double>(c)))};
+    if (random_() % 2) in.push_back(weights({m}, 1));
+    add(to, "conv", in);
+    if (random_() % 2) add(to, "relu", {to.back()});
+  }
+
   static op::Attrs axis(int64_t a) {
     op::Attrs attrs;
     attrs.set("axis", a);
@@ -162,7 +208,7 @@ class RandomGraph {
   void grow_rows() {
     const ir::ValueId x = any(rows_);
     const Dims d = dims(x);
-    switch (random_() % 7) {
+    switch (random_() % 9) {
       case 0:
       case 1: {
         const int64_t n = pick({1, 7, 16, 40});
@@ -174,6 +220,35 @@ class RandomGraph {
         return add(rows_, "add", {x, weights({d[1]}, 1)});
       case 4:
         return add(rows_, "softmax", {x}, axis(-1));
+      case 6: {
+        // A gate beside what it lets through, and what comes behind both.
+        const int64_t n = pick({7, 16, 40});
+        Ids t;
+        for (int k = 0; k < 2; ++k) {
+          add(t, "dot", {x, weights({d[1], n}, 1 / std::sqrt(static_cast<double>(d[1])))});
+          if (random_() % 2) add(t, "add", {t.back(), weights({n}, 1)});
+          if (k == 0 && random_() % 2) add(t, "silu", {t.back()});
+          if (k == 0) rows_.push_back(t.back());
+        }
+        add(t, "mul", {rows_.back(), t.back()});
+        if (random_() % 2) rows_.pop_back();
+        return add(rows_, "dot", {t.back(), weights({n, 16}, 0.3)});
+      }
+      case 7: {
+        // Queries, keys and values of one head.
+        Ids t, qkv;
+        for (int k = 0; k < 3; ++k) {
+          add(t, "dot",
+              {x, weights({d[1], k < 2 ? 8 : 5}, 1 / std::sqrt(static_cast<double>(d[1])))});
+          if (random_() % 4) add(t, "add", {t.back(), weights({k < 2 ? 8 : 5}, 1)});
+          qkv.push_back(t.back());
+        }
+        op::Attrs attrs;
+        attrs.set("transpose_b", int64_t{1});
+        add(t, "dot", {qkv[0], qkv[1]}, std::move(attrs));
+        add(t, "softmax", {t.back()}, axis(-1));
+        return add(rows_, "dot", {t.back(), qkv[2]});
+      }
       case 5: {
         if (d[1] < 2) return;
         // Two halves, gated.
@@ -228,7 +303,20 @@ double difference(const Tensor& a, const Tensor& b) {
   return worst / scale;
 }
 
-void check(uint64_t seed, passes::LayoutMode mode) {
+// Launches of a kernel whose group begins with this operator.
+int launches(const plan::Plan& plan, std::string_view kernel, std::string_view op = "") {
+  int count = 0;
+  for (const plan::Instruction& i : plan.main.body)
+    count += i.kernel == kernel && (op.empty() || i.op->name == op);
+  return count;
+}
+
+// What some passes made of a graph.
+struct Made {
+  int fed_by_convs = 0, fed_by_functions = 0;
+};
+
+void check(uint64_t seed, passes::LayoutMode mode, Made& made) {
   std::mt19937_64 random(seed);
   const ir::Graph graph = RandomGraph(seed).make(3 + static_cast<int>(random() % 14));
   SCOPED_TRACE(
@@ -246,6 +334,10 @@ void check(uint64_t seed, passes::LayoutMode mode) {
                    random_tensor(graph.type(id).dims(), seed + static_cast<uint64_t>(id)));
   auto expected = (*reference)->run(inputs);
   ASSERT_TRUE(expected) << expected.error().message;
+  const int fed = launches(*(*device)->plan(), "cpu.fed_product"),
+            convs = launches(*(*device)->plan(), "cpu.fed_product", "conv");
+  made.fed_by_convs += convs;
+  made.fed_by_functions += fed - convs;
   // The second run finds what the first one left.
   for (int run = 0; run < 2; ++run) {
     auto got = (*device)->run(inputs);
@@ -259,15 +351,47 @@ void check(uint64_t seed, passes::LayoutMode mode) {
 }
 
 TEST(Compile, RandomGraphsComputeWhatTheInterpreterDoes) {
+  Made made;
   for (uint64_t seed = 1; seed <= 200 && !HasFatalFailure(); ++seed)
-    check(seed, passes::LayoutMode::kOptimal);
+    check(seed, passes::LayoutMode::kOptimal, made);
+  EXPECT_GT(made.fed_by_convs, 0);
+  EXPECT_GT(made.fed_by_functions, 0);
 }
 
 TEST(Compile, InEveryLayoutMode) {
+  Made made;
   for (uint64_t seed = 1001; seed <= 1030 && !HasFatalFailure(); ++seed)
     for (auto mode : {passes::LayoutMode::kNone, passes::LayoutMode::kGreedy,
                       passes::LayoutMode::kAny, passes::LayoutMode::kPropagate})
-      check(seed, mode);
+      check(seed, mode, made);
+}
+
+// Queries, keys and values become one product with weights, whose parts attention reads in place.
+TEST(Compile, MergesProductsOfOneValue) {
+  ir::Graph graph("heads");
+  ir::Builder b(graph);
+  const ir::ValueId x = graph.add_input("x", op::Type::tensor(DType::kF32, {2, 16, 32}));
+  std::vector<ir::ValueId> heads;
+  for (uint64_t k = 0; k < 3; ++k) {
+    const ir::ValueId y = b.add(b.op("dot", {x, b.constant(random_tensor({32, 32}, k))}),
+                                b.constant(random_tensor({32}, 10 + k)));
+    heads.push_back(b.transpose(b.reshape(y, {2, 16, 4, 8}), {0, 2, 1, 3}));
+  }
+  graph.outputs = {b.op("attention", heads, {{"scale", 0.01}})};
+  graph.output_names = {"y"};
+  ASSERT_TRUE(b.ok()) << b.status().error().message;
+  LoadOptions options;
+  auto device = Model::from_graph(graph, options);
+  ASSERT_TRUE(device) << device.error().message;
+  const plan::Plan& plan = *(*device)->plan();
+  EXPECT_EQ(plan.main.body.size(), 2u);
+  EXPECT_EQ(launches(plan, "cpu.gemm"), 1);
+  options.device = "reference";
+  auto reference = Model::from_graph(graph, options);
+  const std::map<std::string, op::Value> inputs{{"x", random_tensor({2, 16, 32}, 20)}};
+  auto got = (*device)->run(inputs), expected = (*reference)->run(inputs);
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_LT(difference((*got)[0].tensor(), (*expected)[0].tensor()), 1e-5);
 }
 
 }  // namespace

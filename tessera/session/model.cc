@@ -8,6 +8,7 @@
 #include "tessera/ir/reference/interpreter.h"
 #include "tessera/passes/expand.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/merge.h"
 #include "tessera/passes/schedule.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/passes/views.h"
@@ -24,6 +25,7 @@ struct Model::Impl {
   onnx::ImportedModel imported;
   std::vector<Port> inputs, outputs;
   std::shared_ptr<Machine> machine;  // null: the interpreter alone
+  passes::MergeReport merged;
 
   mutable std::mutex mutex;
   struct Planned {
@@ -40,6 +42,9 @@ struct Model::Impl {
     std::unique_ptr<runtime::Executor> executor;
   };
   Result<Lease> executor_for(const std::vector<op::Value>& values);
+  // What kernels say of a group, in the layouts that `options` allow.
+  passes::Accepts accepts() const;
+  passes::Price price() const;
   // @pre mutex is held, or nobody else has this
   Result<std::shared_ptr<const plan::Plan>> make_plan(const op::Bindings& sizes);
 };
@@ -69,6 +74,17 @@ bool all_sizes_known(const std::vector<Port>& inputs) {
                      [](const Port& p) { return !p.type.is_tensor() || p.type.is_static(); });
 }
 
+// Open sizes as they may be: what is worth merging hardly depends on them.
+op::Bindings typical_sizes(const ir::Graph& graph) {
+  constexpr int64_t kTypical = 64;
+  op::Bindings sizes;
+  for (const ir::ValueInfo& info : graph.values)
+    if (info.type.is_tensor() && info.type.ranked())
+      for (const op::Expr& d : *info.type.shape)
+        for (std::string& s : d.symbols()) sizes.emplace(std::move(s), kTypical);
+  return sizes;
+}
+
 Status add_output(ir::Graph& graph, const std::string& name) {
   for (size_t id = 0; id < graph.values.size(); ++id)
     if (graph.values[id].name == name) {
@@ -96,6 +112,9 @@ Result<std::unique_ptr<Model>> Model::make(onnx::ImportedModel imported,
     TRY_ASSIGN(impl->machine,
                Machine::open(options.device, options.threads, impl->memory_limit, options.isa));
     passes::simplify(graph, {.evaluate = evaluator(impl->memory_limit), .observe = {}});
+    // Once, so that plans for other sizes share the joined weights.
+    if (options.fuse)
+      impl->merged = passes::merge(graph, typical_sizes(graph), impl->accepts(), impl->price());
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     impl->outputs.push_back({graph.output_names[i], graph.type(graph.outputs[i])});
@@ -182,19 +201,33 @@ Result<std::shared_ptr<const Planning>> Model::planning_for(const op::Bindings& 
 passes::Sources Model::sources() const { return impl_->machine->runtime.sources; }
 const kernels::Rates& Model::rates() const { return impl_->machine->rates; }
 
+passes::Accepts Model::Impl::accepts() const {
+  return [sources = machine->runtime.sources, mode = options.layout](const op::Problem& p) {
+    if (mode != passes::LayoutMode::kNone) return passes::refusal(p, sources);
+    std::string why;
+    if (passes::cheapest(p, sources, &why)) return std::string();
+    return why.empty() ? "no kernel for this operator" : why;
+  };
+}
+
+passes::Price Model::Impl::price() const {
+  return [sources = machine->runtime.sources,
+          mode = options.layout](const op::Problem& p) -> std::optional<Picoseconds> {
+    if (mode != passes::LayoutMode::kNone) return passes::least_cost(p, sources);
+    const auto claim = passes::cheapest(p, sources);
+    return claim ? std::optional(claim->cost) : std::nullopt;
+  };
+}
+
 Result<std::shared_ptr<const plan::Plan>> Model::Impl::make_plan(const op::Bindings& sizes) {
   const passes::Sources sources = machine->runtime.sources;
   auto planning = std::make_shared<Planning>();
   planning->sizes = sizes;
   planning->fused = imported.graph;
   TRY(passes::expand(planning->fused, sizes, sources));
-  const auto accepts = [&](const op::Problem& p) -> std::string {
-    if (options.layout != passes::LayoutMode::kNone) return passes::refusal(p, sources);
-    std::string why;
-    if (passes::cheapest(p, sources, &why)) return "";
-    return why.empty() ? "no kernel for this operator" : why;
-  };
-  if (options.fuse) planning->fuse = passes::fuse(planning->fused, sizes, accepts);
+  if (options.fuse) planning->fuse = passes::fuse(planning->fused, sizes, accepts(), price());
+  for (const passes::Event& e : merged.missed)
+    planning->fuse.missed.push_back(fmt::format("{}: {}", fmt::join(e.origin, ", "), e.text));
   planning->graph = planning->fused;
   TRY_ASSIGN(planning->assign,
              passes::assign(planning->graph, sources, {.bindings = sizes, .mode = options.layout}));
