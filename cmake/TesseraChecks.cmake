@@ -1,7 +1,7 @@
 # Checks of the whole tree as tests beside those of the modules. The slow ones need what `./x test` prepares: the venv and
 # the models in it. Each is here if its script is.
 
-if(NOT TESSERA_TESTS OR TESSERA_SANITIZE)
+if(NOT TESSERA_TESTS OR TESSERA_SANITIZE OR CMAKE_CROSSCOMPILING)
   return()
 endif()
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <span>
 
 #include "tessera/base/elf.h"
 
@@ -78,6 +79,59 @@ void trap(const tessera_launch* l, uint32_t, uint32_t) { l->fail(l, "trap"); }
     0xff, 0x67, 0x20,                                // 94: jmp [rdi + 32]
     't', 'r', 'a', 'p', 0,                           // 97
 };
+// The same for aarch64.
+[[maybe_unused]] constexpr uint32_t kArm64[] = {
+    // add(launch x0, first w1, count w2)
+    0xf9400803,  //  0: ldr x3, [x0, 16]
+    0xf9400064,  //  4: ldr x4, [x3]          a
+    0xf9400865,  //  8: ldr x5, [x3, 16]      b
+    0xf9401066,  //  c: ldr x6, [x3, 32]      c
+    0x2a0103e1,  // 10: mov w1, w1
+    0x8b224022,  // 14: add x2, x1, w2, uxtw
+    0xeb02003f,  // 18: cmp x1, x2
+    0x540000e2,  // 1c: b.hs 38
+    0xbc617880,  // 20: ldr s0, [x4, x1, lsl 2]
+    0xbc6178a1,  // 24: ldr s1, [x5, x1, lsl 2]
+    0x1e212800,  // 28: fadd s0, s0, s1
+    0xbc2178c0,  // 2c: str s0, [x6, x1, lsl 2]
+    0x91000421,  // 30: add x1, x1, 1
+    0x17fffff9,  // 34: b 18
+    0xd65f03c0,  // 38: ret
+    // spin
+    0xa9be7bfd,  // 3c: stp x29, x30, [sp, -32]!
+    0xf9400c09,  // 40: ldr x9, [x0, 24]
+    0xf9400129,  // 44: ldr x9, [x9]
+    0xd2807d0a,  // 48: mov x10, 1000
+    0x9b0a7d29,  // 4c: mul x9, x9, x10
+    0xf940080a,  // 50: ldr x10, [x0, 16]
+    0xf940014a,  // 54: ldr x10, [x10]
+    0x9400000a,  // 58: bl 80
+    0x8b000129,  // 5c: add x9, x9, x0
+    0x94000008,  // 60: bl 80
+    0xeb09001f,  // 64: cmp x0, x9
+    0x54ffffcb,  // 68: b.lt 60
+    0xb940014b,  // 6c: ldr w11, [x10]
+    0x1100056b,  // 70: add w11, w11, 1
+    0xb900014b,  // 74: str w11, [x10]
+    0xa8c27bfd,  // 78: ldp x29, x30, [sp], 32
+    0xd65f03c0,  // 7c: ret
+    // The monotonic clock in ns, in x0: Linux' clock_gettime by its number.
+    0xd2800e28,  // 80: mov x8, 113
+    0xd2800020,  // 84: mov x0, 1
+    0x910043e1,  // 88: add x1, sp, 16
+    0xd4000001,  // 8c: svc 0
+    0xa94107e0,  // 90: ldp x0, x1, [sp, 16]
+    0x52994002,  // 94: mov w2, 0xca00
+    0x72a77342,  // 98: movk w2, 0x3b9a, lsl 16
+    0x9b020400,  // 9c: madd x0, x0, x2, x1
+    0xd65f03c0,  // a0: ret
+    // trap
+    0x10000061,  // a4: adr x1, b0
+    0xf9401002,  // a8: ldr x2, [x0, 32]
+    0xd61f0040,  // ac: br x2
+    0x70617274,  // b0: "trap"
+    0,
+};
 // clang-format on
 
 }  // namespace
@@ -88,14 +142,20 @@ ConformanceExecutables host_conformance_executables() {
 
 ConformanceExecutables elf_conformance_executables() {
 #if defined(__x86_64__)
-  const auto* first = reinterpret_cast<const std::byte*>(kX86);
-  return {.format = "elf",
-          .bytes = write_elf({.bytes = {first, first + sizeof kX86},
-                              .entries = {{"add", 0}, {"spin", 0x32}, {"trap", 0x8d}}}),
-          .functions = {}};
+  const auto code = std::as_bytes(std::span(kX86));
+  constexpr uint64_t kSpin = 0x32, kTrap = 0x8d;
+#elif defined(__aarch64__)
+  const auto code = std::as_bytes(std::span(kArm64));
+  constexpr uint64_t kSpin = 0x3c, kTrap = 0xa4;
 #else
-  return {};
+  const std::span<const std::byte> code;
+  constexpr uint64_t kSpin = 0, kTrap = 0;
 #endif
+  if (code.empty()) return {};
+  return {.format = "elf",
+          .bytes = write_elf({.bytes = {code.begin(), code.end()},
+                              .entries = {{"add", 0}, {"spin", kSpin}, {"trap", kTrap}}}),
+          .functions = {}};
 }
 
 }  // namespace tessera::hal

@@ -1,6 +1,8 @@
 #include "tessera/kernels/cpu/isa.h"
 
+#if defined(__x86_64__)
 #include <cpuid.h>
+#endif
 
 #include <cstdint>
 #include <cstdlib>
@@ -8,8 +10,11 @@
 namespace tessera::kernels::cpu {
 namespace {
 
+constexpr std::string_view kNames[] = {"generic", "neon", "avx2", "avx512", "avx512vnni"};
+
+// The list of this architecture, and its best.
+#if defined(__x86_64__)
 constexpr Isa kIsas[] = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
-constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512vnni"};
 
 // Register state that the operating system saves.
 uint64_t enabled_state() {
@@ -33,6 +38,13 @@ Isa ask_processor() {
   constexpr uint32_t kVnni = 1u << 11;
   return c & kVnni ? Isa::kAvx512Vnni : Isa::kAvx512;
 }
+#elif defined(__aarch64__)
+constexpr Isa kIsas[] = {Isa::kGeneric, Isa::kNeon};
+Isa ask_processor() { return Isa::kNeon; }
+#else
+constexpr Isa kIsas[] = {Isa::kGeneric};
+Isa ask_processor() { return Isa::kGeneric; }
+#endif
 
 // Asked once: under a hypervisor each question takes microseconds.
 Isa detect() {

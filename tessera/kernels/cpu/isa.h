@@ -7,11 +7,13 @@
 
 namespace tessera::kernels::cpu {
 
-// generic: baseline x86-64; avx2: with FMA; avx512: F, BW, DQ, VL; avx512vnni: those and VNNI,
-// where only the kernels that gain from it are others.
-enum class Isa { kGeneric, kAvx2, kAvx512, kAvx512Vnni };
+// generic: what every processor of the architecture has; neon: the same for the 32 registers of
+// aarch64; avx2: with FMA; avx512: F, BW, DQ, VL; avx512vnni: those and VNNI, where only the
+// kernels that gain from it are others.
+enum class Isa { kGeneric, kNeon, kAvx2, kAvx512, kAvx512Vnni };
 
-std::string_view name_of(Isa isa);  // "generic", "avx2", "avx512", "avx512vnni"
+std::string_view name_of(Isa isa);  // "generic", "neon", "avx2", "avx512", "avx512vnni"
+// Nothing for those of other architectures.
 std::optional<Isa> isa_from_name(std::string_view name);
 
 // What processor and operating system support, slowest first.

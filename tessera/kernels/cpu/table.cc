@@ -7,36 +7,50 @@
 namespace tessera::kernels::cpu {
 namespace {
 
+// One of the instruction sets that this architecture has. Cores of each class at 3 GHz: 2
+// multiplications and 2 additions, or 2 FMAs, of a vector per cycle. Products of 8-bit integers
+// take as many instructions as those of floats, or a quarter with VNNI.
+struct Variant {
+  Isa isa;
+  std::string_view name;
+  std::span<const Entry> entries;
+  int lanes, flops_per_lane;
+  double integers;  // part of the peak
+};
+
 #define GENERIC_ENTRY(name) {"cpu." #name, generic::name},
+constexpr Entry kGenericEntries[] = {TESSERA_ISA_ENTRIES(GENERIC_ENTRY) TESSERA_QUANTIZE_ENTRIES(
+    GENERIC_ENTRY) TESSERA_INTEGER_ENTRIES(GENERIC_ENTRY)};
+#if defined(__x86_64__)
 #define AVX2_ENTRY(name) {"cpu." #name, avx2::name},
 #define AVX512_ENTRY(name) {"cpu." #name, avx512::name},
 #define AVX512VNNI_ENTRY(name) {"cpu." #name, avx512vnni::name},
-constexpr Entry kGenericEntries[] = {TESSERA_ISA_ENTRIES(GENERIC_ENTRY) TESSERA_QUANTIZE_ENTRIES(
-    GENERIC_ENTRY) TESSERA_INTEGER_ENTRIES(GENERIC_ENTRY)};
 constexpr Entry kAvx2Entries[] = {TESSERA_ISA_ENTRIES(AVX2_ENTRY) TESSERA_QUANTIZE_ENTRIES(
     AVX2_ENTRY) TESSERA_INTEGER_ENTRIES(AVX2_ENTRY)};
 constexpr Entry kAvx512Entries[] = {TESSERA_ISA_ENTRIES(AVX512_ENTRY) TESSERA_QUANTIZE_ENTRIES(
     AVX512_ENTRY) TESSERA_INTEGER_ENTRIES(AVX512_ENTRY)};
 constexpr Entry kAvx512VnniEntries[] = {TESSERA_ISA_ENTRIES(AVX512_ENTRY) TESSERA_QUANTIZE_ENTRIES(
     AVX512_ENTRY) TESSERA_INTEGER_ENTRIES(AVX512VNNI_ENTRY)};
+#elif defined(__aarch64__)
+#define NEON_ENTRY(name) {"cpu." #name, neon::name},
+constexpr Entry kNeonEntries[] = {TESSERA_ISA_ENTRIES(NEON_ENTRY) TESSERA_QUANTIZE_ENTRIES(
+    NEON_ENTRY) TESSERA_INTEGER_ENTRIES(NEON_ENTRY)};
+#endif
 
-std::span<const Entry> isa_entries(Isa isa) {
-  switch (isa) {
-    case Isa::kGeneric:
-      return kGenericEntries;
-    case Isa::kAvx2:
-      return kAvx2Entries;
-    case Isa::kAvx512:
-      return kAvx512Entries;
-    case Isa::kAvx512Vnni:
-      return kAvx512VnniEntries;
-  }
-  return {};
-}
+constexpr Variant kVariants[] = {
+    {Isa::kGeneric, "cpu.generic", kGenericEntries, 4, 2, 0.5},
+#if defined(__x86_64__)
+    {Isa::kAvx2, "cpu.avx2", kAvx2Entries, 8, 4, 0.5},
+    {Isa::kAvx512, "cpu.avx512", kAvx512Entries, 16, 4, 0.5},
+    {Isa::kAvx512Vnni, "cpu.avx512vnni", kAvx512VnniEntries, 16, 4, 2.5},
+#elif defined(__aarch64__)
+    {Isa::kNeon, "cpu.neon", kNeonEntries, 4, 4, 0.5},
+#endif
+};
 
-std::vector<Family> families(Isa isa) {
+std::vector<Family> families(std::span<const Entry> entries) {
   return {
-      {{}, isa_entries(isa)},
+      {{}, entries},
       {attention_rows(), {}},
       {conv_rows(), {}},
       {conv_first_rows(), {}},
@@ -63,26 +77,25 @@ std::vector<Family> families(Isa isa) {
   };
 }
 
-// Cores of each class at 3 GHz: 2 multiplications and 2 additions, 2 FMAs of a vector per cycle.
-// Products of 8-bit integers take as many instructions as those of floats, or a quarter with VNNI.
-Rates rates_of(int lanes, int flops_per_lane, double integers) {
+Table table_of(const Variant& v) {
   Rates rates;
-  rates.flops_per_ps = 0.003 * lanes * flops_per_lane;
+  rates.flops_per_ps = 0.003 * v.lanes * v.flops_per_lane;
   for (const char* kernel : {"cpu.integer_dot", "cpu.integer_conv"})
-    rates.efficiency[kernel] = integers;
-  return rates;
+    rates.efficiency[kernel] = v.integers;
+  return Table(v.name, families(v.entries), rates);
 }
 
 }  // namespace
 
 const Table& table(Isa isa) {
-  static const Table tables[] = {
-      Table("cpu.generic", families(Isa::kGeneric), rates_of(4, 2, 0.5)),
-      Table("cpu.avx2", families(Isa::kAvx2), rates_of(8, 4, 0.5)),
-      Table("cpu.avx512", families(Isa::kAvx512), rates_of(16, 4, 0.5)),
-      Table("cpu.avx512vnni", families(Isa::kAvx512Vnni), rates_of(16, 4, 2.5)),
-  };
-  return tables[static_cast<int>(isa)];
+  static const std::vector<Table> tables = [] {
+    std::vector<Table> all;
+    for (const Variant& v : kVariants) all.push_back(table_of(v));
+    return all;
+  }();
+  for (size_t i = 0; i < tables.size(); ++i)
+    if (kVariants[i].isa == isa) return tables[i];
+  return tables[0];
 }
 
 const Table& table() { return table(best_isa()); }

@@ -138,7 +138,11 @@ TESSERA_INLINE void begin(const Run& r, const Part& part, Vec (&sum)[T]) {
 
 // Keeps a value in a register: loads are not repeated for each use.
 TESSERA_INLINE Vec held(Vec v) {
+#if defined(__aarch64__)
+  __asm__ volatile("" : "+w"(v));
+#else
   __asm__ volatile("" : "+v"(v));
+#endif
   return v;
 }
 

@@ -37,6 +37,9 @@
 namespace tessera::kernels::cpu::generic {
 TESSERA_ISA_ENTRIES(TESSERA_DECLARE_ENTRY)
 }
+namespace tessera::kernels::cpu::neon {
+TESSERA_ISA_ENTRIES(TESSERA_DECLARE_ENTRY)
+}
 namespace tessera::kernels::cpu::avx2 {
 TESSERA_ISA_ENTRIES(TESSERA_DECLARE_ENTRY)
 }

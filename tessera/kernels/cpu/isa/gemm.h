@@ -7,13 +7,7 @@
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 
 // Register tile: kTileRows x kTileVecs accumulators; both divide the panel.
-#if defined(__AVX512F__)
-constexpr int kTileRows = 12, kTileVecs = 2;
-#elif defined(__AVX2__)
-constexpr int kTileRows = 6, kTileVecs = 2;
-#else
-constexpr int kTileRows = 6, kTileVecs = 2;
-#endif
+constexpr int kTileRows = kRegisters == 32 ? 12 : 6, kTileVecs = 2;
 constexpr int kTileCols = kTileVecs * kLanes;
 
 // c (R, V * lanes) = a (k, row; kPanelRows apart) * b (k, column; ldb apart), added to c or to

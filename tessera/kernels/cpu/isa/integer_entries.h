@@ -21,6 +21,10 @@ namespace tessera::kernels::cpu::generic {
 TESSERA_QUANTIZE_ENTRIES(TESSERA_DECLARE_INTEGER)
 TESSERA_INTEGER_ENTRIES(TESSERA_DECLARE_INTEGER)
 }  // namespace tessera::kernels::cpu::generic
+namespace tessera::kernels::cpu::neon {
+TESSERA_QUANTIZE_ENTRIES(TESSERA_DECLARE_INTEGER)
+TESSERA_INTEGER_ENTRIES(TESSERA_DECLARE_INTEGER)
+}  // namespace tessera::kernels::cpu::neon
 namespace tessera::kernels::cpu::avx2 {
 TESSERA_QUANTIZE_ENTRIES(TESSERA_DECLARE_INTEGER)
 TESSERA_INTEGER_ENTRIES(TESSERA_DECLARE_INTEGER)

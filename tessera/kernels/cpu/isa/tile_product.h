@@ -8,15 +8,11 @@
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 
 // The widest tile, and the rows of a tile of so many columns: what the registers hold.
-#if defined(__AVX512F__)
-constexpr int kTileVecs = 4;
-#else
-constexpr int kTileVecs = 2;
-#endif
+constexpr int kTileVecs = kRegisters == 32 ? 4 : 2;
 constexpr int kTileCols = kTileVecs * kLanes;
-constexpr int kMaxTileRows = kLanes == 16 ? 8 : 6;
+constexpr int kMaxTileRows = kRegisters == 32 ? 8 : 6;
 constexpr int tile_rows(int64_t cols) {
-  return kLanes == 16 && cols > 3 * kLanes ? 6 : kMaxTileRows;
+  return kRegisters == 32 && cols > 3 * kLanes ? 6 : kMaxTileRows;
 }
 
 // One of the products that are summed: A (rows, depth) times B (depth, cols).

@@ -24,12 +24,15 @@ struct Widths {
 // which `rows` rows take the fewest tiles, each in whole panels or within one.
 template <class Body>
 TESSERA_INLINE void each_width(int64_t m0, int64_t m1, int64_t rows, const Body& body) {
+  if constexpr (kLanes < kPanel) {
+    static_assert(kLanes == kPanel || kPanel % kTileCols == 0);
+    for (int64_t m = m0; m < m1; m += kTileCols) body(m, least<int64_t>(m1 - m, kTileCols));
+    return;
+  }
   const int64_t vecs = (m1 - m0 + kLanes - 1) / kLanes;
   Widths widths{vecs, (vecs + kTileVecs - 1) / kTileVecs};
-  if (kTileVecs > 2) {
-    const Widths narrower{vecs, (vecs + kTileVecs - 2) / (kTileVecs - 1)};
-    if (narrower.tiles(rows) < widths.tiles(rows)) widths = narrower;
-  }
+  const Widths narrower{vecs, (vecs + kTileVecs - 2) / (kTileVecs - 1)};
+  if (narrower.tiles(rows) < widths.tiles(rows)) widths = narrower;
   for (int64_t m = m0, left = widths.count; m < m1; --left) {
     const int64_t v = ((m1 - m + kLanes - 1) / kLanes + left - 1) / left;
     const int64_t cols = least(m1 - m, v * kLanes);

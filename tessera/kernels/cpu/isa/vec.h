@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(TESSERA_NEON)
+#include <arm_neon.h>
 #endif
 
 #include <cstdint>
@@ -17,6 +19,13 @@ constexpr int kLanes = 16;
 constexpr int kLanes = 8;
 #else
 constexpr int kLanes = 4;
+#endif
+
+// Registers of vectors, for the sizes of tiles.
+#if defined(__AVX512F__) || defined(TESSERA_NEON)
+constexpr int kRegisters = 32;
+#else
+constexpr int kRegisters = 16;
 #endif
 
 typedef float Vec __attribute__((vector_size(kLanes * 4)));
@@ -54,6 +63,11 @@ TESSERA_INLINE Vec sqrt_of(Vec v) { return _mm256_sqrt_ps(v); }
 TESSERA_INLINE Vec max_of(Vec a, Vec b) { return _mm_max_ps(a, b); }
 TESSERA_INLINE Vec min_of(Vec a, Vec b) { return _mm_min_ps(a, b); }
 TESSERA_INLINE Vec sqrt_of(Vec v) { return _mm_sqrt_ps(v); }
+#elif defined(TESSERA_NEON)
+// fmax and fmin would make NaN of either.
+TESSERA_INLINE Vec max_of(Vec a, Vec b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+TESSERA_INLINE Vec min_of(Vec a, Vec b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+TESSERA_INLINE Vec sqrt_of(Vec v) { return vsqrtq_f32(v); }
 #else
 TESSERA_INLINE Vec max_of(Vec a, Vec b) { return a > b ? a : b; }
 TESSERA_INLINE Vec min_of(Vec a, Vec b) { return a < b ? a : b; }
@@ -88,6 +102,30 @@ class Part {
 
  private:
   __m256i mask_;
+#elif defined(TESSERA_NEON)
+  explicit Part(int count) : count_(count) {}
+  Vec load(const float* p) const { return load(p, Vec{}); }
+  Vec load(const float* p, Vec rest) const {
+    switch (count_) {
+      case 1:
+        return vld1q_lane_f32(p, rest, 0);
+      case 2:
+        return vcombine_f32(vld1_f32(p), vget_high_f32(rest));
+      case 3:
+        return vld1q_lane_f32(p + 2, vcombine_f32(vld1_f32(p), vget_high_f32(rest)), 2);
+      default:
+        return vld1q_f32(p);
+    }
+  }
+  void store(float* p, Vec v) const {
+    if (count_ == 4) return vst1q_f32(p, v);
+    if (count_ & 2) vst1_f32(p, vget_low_f32(v));
+    if (count_ == 1) vst1q_lane_f32(p, v, 0);
+    if (count_ == 3) vst1q_lane_f32(p + 2, v, 2);
+  }
+
+ private:
+  int count_;
 #else
   explicit Part(int count) : bytes_(static_cast<size_t>(count) * sizeof(float)) {}
   Vec load(const float* p) const { return load(p, Vec{}); }
@@ -136,6 +174,16 @@ TESSERA_INLINE float sum_lanes(Vec v) {
 TESSERA_INLINE float max_lanes(Vec v) {
   return fold_lanes(
       v, [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; });
+}
+#elif defined(TESSERA_NEON)
+TESSERA_INLINE float sum_lanes(Vec v) {
+  const float32x2_t twos = vadd_f32(vget_low_f32(v), vget_high_f32(v));
+  return vget_lane_f32(vpadd_f32(twos, twos), 0);
+}
+TESSERA_INLINE float max_lanes(Vec v) {
+  const float32x2_t low = vget_low_f32(v), high = vget_high_f32(v);
+  const float32x2_t twos = vbsl_f32(vcgt_f32(low, high), low, high);
+  return twos[0] > twos[1] ? twos[0] : twos[1];
 }
 #else
 TESSERA_INLINE float sum_lanes(Vec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
