@@ -36,10 +36,21 @@ foreach(library jpeg openjp2 png tiff webp)
 endforeach()
 set(tessera_external_zlib ZLIB::ZLIB)
 set(tessera_external_protozero "")
+set(tessera_external_dnnl "")
 set(tessera_external_dlpack "")
 set(tessera_external_dl ${CMAKE_DL_LIBS})
 set(tessera_external_gtest GTest::gtest)
 set(tessera_external_pybind11 "")
+
+# Not everywhere: a module that needs what is missing is left out.
+find_path(tessera_llvm_include llvm/CodeGen/PBQP/Graph.h PATHS /usr/lib/llvm-19/include /usr/lib/llvm-14/include)
+find_library(tessera_llvm_library NAMES LLVM-19 LLVM-14 PATHS /usr/lib/llvm-19/lib /usr/lib/llvm-14/lib)
+if(tessera_llvm_include AND tessera_llvm_library)
+  add_library(tessera_llvm INTERFACE)
+  target_include_directories(tessera_llvm SYSTEM INTERFACE ${tessera_llvm_include})
+  target_link_libraries(tessera_llvm INTERFACE ${tessera_llvm_library})
+endif()
+set(tessera_external_llvm tessera_llvm)
 
 # What nearly every source includes is compiled ahead, once for libraries and once for tests: half of a small file's
 # time. Sanitizer builds go without, so that a missing include shows.
@@ -98,7 +109,8 @@ function(tessera_module module)
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test|_fuzz|_main|_bench)\\.cc$")
   # A library of tests, such as a conformance suite, is there with the tests.
-  if(NOT sources OR ("gtest" IN_LIST arg_EXTERNAL AND NOT TESSERA_TESTS))
+  if(NOT sources OR ("gtest" IN_LIST arg_EXTERNAL AND NOT TESSERA_TESTS)
+     OR ("llvm" IN_LIST arg_EXTERNAL AND NOT TARGET tessera_llvm))
     return()
   endif()
   tessera_target_name(${module} target)

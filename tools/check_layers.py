@@ -25,6 +25,7 @@ EXTERNAL = {
     "hwloc.h": "hwloc",
     "hwloc/": "hwloc",
     "jpeglib.h": "jpeg",
+    "llvm/": "llvm",
     "nlohmann/": "json",
     "oneapi/": "dnnl",
     "openjpeg.h": "openjp2",
