@@ -15,6 +15,7 @@ namespace {
 
 struct CalibrateArguments {
   std::string output;
+  std::string provider = "own";
   bool json = false;
 };
 
@@ -36,9 +37,11 @@ Result<int> calibrate(const CalibrateArguments& a) {
   session::Calibration measured;
   {
     Progress progress("measuring");
-    TRY_ASSIGN(measured, session::calibrate([&](const std::string& what) {
-                 progress.set(fmt::format("measuring {}", what));
-               }));
+    TRY_ASSIGN(measured, session::calibrate(
+                             [&](const std::string& what) {
+                               progress.set(fmt::format("measuring {}", what));
+                             },
+                             a.provider));
   }
   const std::string text = session::to_json(measured);
   if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
@@ -71,6 +74,12 @@ Job calibrate_command(Parser& parser) {
   auto a = std::make_shared<CalibrateArguments>();
   verb.option("--output", a->output, "Where to write; default: the user's cache folder")
       .type_name("FILE");
+  verb.option("--provider", a->provider,
+              "Whose kernels: own, or all, which also measures oneDNN's; they are then used where "
+              "they win")
+      .one_of({"own", "all"})
+      .shows_default()
+      .type_name("NAME");
   verb.flag("--json", a->json, "Print what was measured as one JSON object");
   verb.footer(kFooter);
   return [a] { return calibrate(*a); };

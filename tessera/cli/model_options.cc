@@ -79,10 +79,17 @@ void add_device_options(Verb& verb, ModelOptions& options) {
       .one_of({"none", "greedy", "any", "propagate", "optimal"})
       .shows_default()
       .type_name("MODE");
+  verb.option("--isa", options.isa,
+              "Most of the CPU's instruction sets that kernels use: generic, avx2, avx512 or "
+              "avx512vnni; on aarch64 generic or neon; default: the best here")
+      .one_of({"generic", "neon", "avx2", "avx512", "avx512vnni"})
+      .type_name("NAME");
   verb.option(
-          "--isa", options.isa,
-          "Instruction set of the CPU's kernels: generic, avx2, avx512 or avx512vnni; default: the best here")
-      .one_of({"generic", "avx2", "avx512", "avx512vnni"})
+          "--provider", options.provider,
+          "Whose kernels: own, all (oneDNN's, too, by cost), onednn (wherever it has one), auto "
+          "(all once tessera calibrate has measured oneDNN)")
+      .one_of({"auto", "own", "all", "onednn"})
+      .shows_default()
       .type_name("NAME");
   verb.option("--memory-limit", options.memory_limit,
               "Most memory for values, e.g. 512M or 2G; default: 80 % of the memory")

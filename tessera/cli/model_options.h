@@ -19,6 +19,7 @@ struct ModelOptions {
   std::string device = "cpu";
   std::string layout = "optimal";
   std::string isa;
+  std::string provider = "auto";
   int threads = 0;
   std::string memory_limit;
   double timeout = 0;

@@ -209,15 +209,20 @@ Result<double> positive(const Json& j, const char* field) {
 
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name"))
-      if (const size_t colon = line.find(": "); colon != std::string::npos)
-        return line.substr(colon + 2);
-  return {};
+  std::string numbers;  // all that Linux says of Arm's
+  for (std::string line; std::getline(info, line) && !(line.empty() && !numbers.empty());) {
+    const size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    if (line.starts_with("model name")) return line.substr(colon + 2);
+    if (line.starts_with("CPU implementer")) numbers = "implementer" + line.substr(colon + 1);
+    if (line.starts_with("CPU part")) numbers += " part" + line.substr(colon + 1);
+  }
+  return numbers;
 }
 
-Result<Calibration> calibrate(const std::function<void(const std::string&)>& progress) {
-  TRY_ASSIGN(auto machine, Machine::open("cpu", 1, Bytes(int64_t{4} << 30)));
+Result<Calibration> calibrate(const std::function<void(const std::string&)>& progress,
+                              std::string_view provider) {
+  TRY_ASSIGN(auto machine, Machine::open("cpu", 1, Bytes(int64_t{4} << 30), "", provider));
   Calibration c;
   c.cpu = cpu_name();
   c.isa = kernels::cpu::name_of(kernels::cpu::best_isa());

@@ -25,7 +25,9 @@ struct Calibration {
 std::string cpu_name();
 
 // Measures the CPU backend on one thread, in less than a minute. `progress` hears what is going on.
-Result<Calibration> calibrate(const std::function<void(const std::string&)>& progress);
+// `provider`: whose kernels, see LoadOptions.
+Result<Calibration> calibrate(const std::function<void(const std::string&)>& progress,
+                              std::string_view provider = "own");
 
 std::string to_json(const Calibration& calibration);
 // kInvalidArgument, with the field, for anything else and for rates that are no positive numbers.

@@ -6,6 +6,7 @@
 #include "tessera/hal/null/backend.h"
 #include "tessera/kernels/cpu/isa.h"
 #include "tessera/kernels/cpu/table.h"
+#include "tessera/kernels/onednn/table.h"
 #include "tessera/session/calibration.h"
 
 namespace tessera::session {
@@ -19,23 +20,55 @@ hal::Registry& registry() {
 
 namespace {
 
-// The visible list of claim sources, in order of preference at equal cost.
-std::vector<const kernels::Table*> tables(kernels::cpu::Isa isa) {
-  return {&kernels::cpu::table(isa)};
+// What oneDNN measured better by less is left to our own kernels.
+constexpr double kClearly = 0.95;
+
+bool is_onednn(std::string_view kernel) { return kernel.starts_with("onednn."); }
+
+bool measured_onednn(const kernels::Rates& rates) {
+  return std::ranges::any_of(rates.efficiency, [](const auto& e) { return is_onednn(e.first); });
+}
+
+kernels::Rates onednn_rates(kernels::Rates rates, bool forced) {
+  for (auto& [kernel, part] : rates.efficiency)
+    if (is_onednn(kernel)) part *= kClearly;
+  if (!forced) return rates;
+  rates.flops_per_ps *= 1e3;
+  rates.bytes_per_ps *= 1e3;
+  rates.launch_ps /= 1e3;
+  rates.origin = "forced";
+  return rates;
+}
+
+// The visible list of claim sources, in order of preference at equal cost; the first one's rates
+// are the machine's.
+Result<std::vector<kernels::Table>> tables_of(kernels::cpu::Isa isa, std::string_view provider) {
+  constexpr std::string_view kProviders[] = {"auto", "own", "all", "onednn"};
+  if (std::ranges::find(kProviders, provider) == std::end(kProviders))
+    return error(Code::kInvalidArgument, "no provider '{}': {}", provider,
+                 fmt::join(kProviders, ", "));
+  const kernels::Table& own = kernels::cpu::table(isa);
+  const auto calibration = stored_calibration(kernels::cpu::name_of(isa));
+  const kernels::Rates rates = calibration ? calibration->rates : own.rates();
+  std::vector<kernels::Table> list{own.with(rates)};
+  if (provider == "all" || provider == "onednn" || (provider == "auto" && measured_onednn(rates)))
+    list.push_back(kernels::onednn::table().with(onednn_rates(rates, provider == "onednn")));
+  return list;
 }
 
 Result<kernels::cpu::Isa> isa_of(std::string_view name) {
   const kernels::cpu::Isa best = kernels::cpu::best_isa();
   if (name.empty()) return best;
   const auto asked = kernels::cpu::isa_from_name(name);
-  if (!asked) return error(Code::kInvalidArgument, "no instruction set '{}'", name);
+  if (!asked) return error(Code::kInvalidArgument, "no instruction set '{}' on this machine", name);
   return std::min(*asked, best);
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int threads,
-                                               Bytes memory_limit, std::string_view isa_name) {
+                                               Bytes memory_limit, std::string_view isa_name,
+                                               std::string_view provider) {
   TRY_ASSIGN(const kernels::cpu::Isa isa, isa_of(isa_name));
   auto machine = std::make_shared<Machine>();
   hal::Options options;
@@ -46,20 +79,18 @@ Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int th
   machine->runtime.memory.allocator = std::make_shared<hal::Allocator>(
       *machine->runtime.memory.device, hal::AllocatorOptions{.limit = memory_limit});
   std::vector<hal::HostFunction> functions;
-  for (const kernels::Table* table : tables(isa)) {
-    if (auto own = stored_calibration(kernels::cpu::name_of(isa)))
-      table = machine->calibrated
-                  .emplace_back(std::make_unique<const kernels::Table>(table->with(own->rates)))
-                  .get();
-    machine->rates = table->rates();
-    machine->runtime.sources.push_back(table);
-    for (const kernels::Entry& entry : table->entries()) {
+  TRY_ASSIGN(machine->tables, tables_of(isa, provider));
+  machine->rates = machine->tables.front().rates();
+  for (const kernels::Table& table : machine->tables) {
+    machine->runtime.sources.push_back(&table);
+    for (const kernels::Entry& entry : table.entries()) {
       machine->runtime.entries.emplace(entry.name, static_cast<uint32_t>(functions.size()));
       functions.push_back({entry.name.data(), entry.function});
     }
   }
   TRY_ASSIGN(machine->runtime.executable, machine->runtime.memory.device->load(functions));
-  machine->runtime.binaries = std::make_shared<runtime::BinaryStore>(machine->runtime.memory.device);
+  machine->runtime.binaries =
+      std::make_shared<runtime::BinaryStore>(machine->runtime.memory.device);
   machine->runtime.weights = std::make_shared<runtime::WeightStore>(machine->runtime.memory);
   return machine;
 }

@@ -19,14 +19,15 @@ hal::Registry& registry();
 // An open device, its executable and its weights.
 struct Machine {
   runtime::Machine runtime;
-  // Claim sources at this machine's own rates, where it has been calibrated.
-  std::vector<std::unique_ptr<const kernels::Table>> calibrated;
+  std::vector<kernels::Table> tables;  // at this machine's own rates, where it has been calibrated
   kernels::Rates rates;  // of the CPU's kernels
 
   // "cpu", "cpu:0". kNotFound names the backends there are.
   // `isa` caps the instruction set of the CPU's kernels ("avx2"); empty: the best there is.
+  // `provider` says whose kernels there are: see LoadOptions.
   static Result<std::shared_ptr<Machine>> open(const std::string& device, int threads,
-                                               Bytes memory_limit, std::string_view isa = "");
+                                               Bytes memory_limit, std::string_view isa = "",
+                                               std::string_view provider = "auto");
 };
 
 }  // namespace tessera::session

@@ -109,8 +109,8 @@ Result<std::unique_ptr<Model>> Model::make(onnx::ImportedModel imported,
     impl->inputs.push_back({graph.value(id).name, graph.type(id)});
   for (const std::string& name : options.extra_outputs) TRY(add_output(graph, name));
   if (options.device != "reference") {
-    TRY_ASSIGN(impl->machine,
-               Machine::open(options.device, options.threads, impl->memory_limit, options.isa));
+    TRY_ASSIGN(impl->machine, Machine::open(options.device, options.threads, impl->memory_limit,
+                                            options.isa, options.provider));
     passes::simplify(graph, {.evaluate = evaluator(impl->memory_limit), .observe = {}});
     // Once, so that plans for other sizes share the joined weights.
     if (options.fuse)

@@ -32,6 +32,9 @@ struct LoadOptions {
   std::string device = "cpu";  // "cpu"; "reference": the interpreter alone
   int threads = 0;             // 0: as many as the process may use
   std::string isa = "";   // caps the instruction set of CPU kernels: "generic", "avx2", "avx512"
+  // "own": this project's kernels; "all": oneDNN's, too, by cost; "onednn": oneDNN's wherever it has
+  // one, and costs mean nothing; "auto": "all" if a calibration has measured oneDNN, else "own".
+  std::string provider = "auto";
   Bytes memory_limit{0};  // 0: 80 % of what the machine or its cgroup has
   std::vector<std::string> extra_outputs = {};  // values of the graph to yield behind its outputs
   passes::LayoutMode layout = passes::LayoutMode::kOptimal;  // how memory layouts are chosen

@@ -68,6 +68,8 @@ Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& pro
 // claims give what the reference gives. Returns how many claims ran (per instruction set); failures
 // are reported to GoogleTest.
 int check(const Case& c, std::mt19937_64& random, Tolerance tolerance = {});
+// The same for the claims of one table.
+int check(const Table& table, const Case& c, std::mt19937_64& random, Tolerance tolerance = {});
 
 // Random elements: floats normal around 0, sometimes special (NaN, Inf, 0) if asked for; integers
 // small unless `wide`.

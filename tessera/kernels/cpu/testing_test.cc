@@ -338,7 +338,11 @@ Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& pro
   return results;
 }
 
-int check(const Case& c, std::mt19937_64& random, Tolerance tolerance) {
+namespace {
+
+// How many claims of the first table ran.
+int check(std::span<const Table* const> tables, const Case& c, std::mt19937_64& random,
+          Tolerance tolerance) {
   auto want = reference(c);
   if (!want && want.error().code == Code::kNotFound) {
     ADD_FAILURE() << want.error().message;
@@ -362,23 +366,22 @@ int check(const Case& c, std::mt19937_64& random, Tolerance tolerance) {
   if (!c.steps.empty()) want = std::vector<Tensor>{step_results(c, (*want)[0])->back()};
   int ran = 0;
   std::mt19937_64 copy;
-  for (Isa isa : available_isas()) {
+  for (const Table* table : tables) {
     // What a test draws next is the same with and without the variants of few kernels.
     copy = random;
-    std::mt19937_64& cuts = isa > Isa::kAvx512 ? copy : random;
-    const std::vector<op::Claim> claims = table(isa).probe(problem);
-    for (const op::Claim& claim : claims) {
-      const std::string where = fmt::format("{} {} {}", name_of(isa), claim.kernel, problem.str());
+    std::mt19937_64& cuts = table->name() == "cpu.avx512vnni" ? copy : random;
+    for (const op::Claim& claim : table->probe(problem)) {
+      const std::string where = fmt::format("{} {} {}", table->name(), claim.kernel, problem.str());
       if (!claim.supported()) {
         EXPECT_FALSE(claim.refusal.empty()) << where;
         continue;
       }
-      const auto got = run_claim(table(isa), problem, claim, c.in, cuts);
+      const auto got = run_claim(*table, problem, claim, c.in, cuts);
       if (!got) {
         ADD_FAILURE() << where << ": " << got.error().message;
         continue;
       }
-      ran += isa == Isa::kGeneric;
+      ran += table == tables.front();
       for (size_t i = 0; i < want->size(); ++i) {
         const std::string text =
             difference((*got)[i], (*want)[i], sums ? &(*sums)[i] : nullptr, claim.numeric,
@@ -388,6 +391,19 @@ int check(const Case& c, std::mt19937_64& random, Tolerance tolerance) {
     }
   }
   return ran;
+}
+
+}  // namespace
+
+int check(const Case& c, std::mt19937_64& random, Tolerance tolerance) {
+  std::vector<const Table*> tables;
+  for (Isa isa : available_isas()) tables.push_back(&table(isa));
+  return check(tables, c, random, tolerance);
+}
+
+int check(const Table& table, const Case& c, std::mt19937_64& random, Tolerance tolerance) {
+  const Table* const tables[] = {&table};
+  return check(tables, c, random, tolerance);
 }
 
 Tensor random_tensor(DType dtype, const Dims& dims, std::mt19937_64& random, Fill fill) {
