@@ -104,14 +104,16 @@ struct UnaryRow {
   std::string_view op;
   double (*floats)(double);
   int64_t (*ints)(int64_t);
+  uint64_t (*uints)(uint64_t) = nullptr;  // where it is another function of the same bits
 };
 
 constexpr UnaryRow kUnary[] = {
     {"neg", [](double a) { return -a; }, [](int64_t a) { return s(0 - u(a)); }},
     {"abs", [](double a) { return std::fabs(a); },
-     [](int64_t a) { return a < 0 ? s(0 - u(a)) : a; }},
+     [](int64_t a) { return a < 0 ? s(0 - u(a)) : a; }, [](uint64_t a) { return a; }},
     {"sign", [](double a) { return std::isnan(a) ? a : double((a > 0) - (a < 0)); },
-     [](int64_t a) { return int64_t{(a > 0) - (a < 0)}; }},
+     [](int64_t a) { return int64_t{(a > 0) - (a < 0)}; },
+     [](uint64_t a) { return uint64_t{a > 0}; }},
     {"floor", [](double a) { return std::floor(a); }, [](int64_t a) { return a; }},
     {"ceil", [](double a) { return std::ceil(a); }, [](int64_t a) { return a; }},
     {"round", [](double a) { return std::nearbyint(a); }, [](int64_t a) { return a; }},
@@ -152,6 +154,8 @@ Result<std::vector<Value>> unary(const Call& call) {
   TRY_ASSIGN(Tensor y, call.make(0));
   if (is_float(x.dtype()) && row.floats) {
     for (int64_t i = 0; i < x.count(); ++i) y.set_f64(i, row.floats(x.f64(i)));
+  } else if (is_unsigned_int(x.dtype()) && row.uints) {
+    for (int64_t i = 0; i < x.count(); ++i) y.set_i64(i, s(row.uints(u(x.i64(i)))));
   } else if (integer_like(x.dtype()) && row.ints) {
     for (int64_t i = 0; i < x.count(); ++i) y.set_i64(i, row.ints(x.i64(i)));
   } else {
