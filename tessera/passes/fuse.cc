@@ -58,9 +58,18 @@ class Fuser {
            !graph_.value(x.outputs[0]).contents;
   }
 
-  bool step(size_t n) const {
-    return op::elementwise(*node(n).op) && yields_one_tensor(n) && ranked_inputs(n);
+  bool elementwise(size_t n) const { return op::elementwise(*node(n).op) || by_one_scale(n); }
+  // A quantisation, or its reverse, with one scale and zero point.
+  bool by_one_scale(size_t n) const {
+    const ir::Node& x = node(n);
+    if (x.op->name != "quantize" && x.op->name != "dequantize") return false;
+    return std::all_of(x.inputs.begin() + 1, x.inputs.end(), [&](ir::ValueId id) {
+      const op::Type* type = id == ir::kAbsent ? nullptr : &graph_.type(id);
+      return !type || (type->is_static() && op::element_count(type->dims()) == 1);
+    });
   }
+
+  bool step(size_t n) const { return elementwise(n) && yields_one_tensor(n) && ranked_inputs(n); }
   bool ranked_inputs(size_t n) const {
     for (ir::ValueId id : node(n).inputs)
       if (id != ir::kAbsent && (!graph_.type(id).is_tensor() || !graph_.type(id).ranked()))
@@ -69,9 +78,8 @@ class Fuser {
   }
   bool anchors(size_t n) const {
     const op::OpDef& op = *node(n).op;
-    return op.kind != op::OpClass::kHost && op.bodies == 0 && !is_view(op) &&
-           !op::elementwise(op) && op.name != "relayout" && yields_one_tensor(n) &&
-           ranked_inputs(n);
+    return op.kind != op::OpClass::kHost && op.bodies == 0 && !is_view(op) && !elementwise(n) &&
+           op.name != "relayout" && yields_one_tensor(n) && ranked_inputs(n);
   }
 
   bool product(size_t n) const {
@@ -136,6 +144,8 @@ class Fuser {
 
   // Joins the node to the element-wise groups that it reads, all at once or the nearest alone.
   void join(size_t n) {
+    // What is dequantised is smaller before: each reader does it for itself.
+    if (node(n).op->name == "dequantize") return;
     std::vector<size_t> members{n}, sources;
     for (ir::ValueId id : node(n).inputs) {
       const size_t p = producer(id);

@@ -9,6 +9,7 @@
 #include "tessera/passes/gelu.h"
 #include "tessera/passes/hard_swish.h"
 #include "tessera/passes/identities.h"
+#include "tessera/passes/integer.h"
 #include "tessera/passes/layer_norm.h"
 #include "tessera/passes/mean_pool.h"
 #include "tessera/passes/pad.h"
@@ -32,6 +33,7 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
+    {"integer", integer},        // quantize(dequantize(x)) -> x
     {"identities", identities},  // x + 0 -> x
     {"common", common},          // f(x), f(x) -> f(x) once
     {"relu", relu},              // max(x, 0) -> relu
@@ -51,11 +53,21 @@ constexpr Row kRows[] = {
     {"bias", bias},              // conv(x, w) + c -> conv(x, w, c)
 };
 
+// Done before constants are folded, too.
+constexpr Row kFirst[] = {
+    {"integer", integer},  // conv(dequantize(x), dequantize(w)) -> conv_integer(x, w) * scale
+};
+
 class Pipeline {
  public:
   Pipeline(ir::Graph& graph, const SimplifyOptions& options) : graph_(graph), options_(options) {}
 
   SimplifyReport run() {
+    for (const Row& row : kFirst) {
+      if (!wanted(row.name)) continue;
+      apply(row, graph_);
+      observe(row.name);
+    }
     for (bool changed = true; changed && report_.rounds < kMaxRounds; ++report_.rounds) {
       const size_t before = report_.fired.size();
       report_.missed.clear();

@@ -16,6 +16,9 @@ namespace {
 constexpr double kStridedFlops = 30;      // what reading an element by a stride costs
 constexpr int64_t kItemElements = 16384;  // of a work item whose functions are cheap
 
+static_assert(kDTypeI8 == static_cast<int32_t>(DType::kI8) &&
+              kDTypeU8 == static_cast<int32_t>(DType::kU8));
+
 Compute raw_compute(int bytes) {
   return bytes == 1   ? Compute::kRaw1
          : bytes == 2 ? Compute::kRaw2
@@ -178,8 +181,10 @@ class Compiler {
   }
 
   void add(const Part& part) {
+    if (!why_.fine()) return;
+    if (part.op.name == "quantize" || part.op.name == "dequantize") return quantize(part);
     const FunctionRow* row = function_row(part.op.name);
-    if (!why_.fine() || !fits(part, row)) return;
+    if (!fits(part, row)) return;
     if (!row) return convert(part);
     if (row->domain == kAnything) return select(part, *row);
     DType types[kMaxInputs];
@@ -243,6 +248,41 @@ class Compiler {
               name_of(part.out));
     if (!why_.fine()) return;
     values_.push_back({part.out, {form(value, part.out)}});
+  }
+
+  // Between f32 and bytes, by one scale and zero point.
+  void quantize(const Part& part) {
+    const std::string_view name = part.op.name;
+    const bool zero = part.in.size() > 2 && part.in[2] >= 0;
+    for (size_t i = 0; i < (zero ? 3 : 2); ++i) {
+      const int v = part.in[i];
+      if (!why_.need(v >= 0, "input {} of {} is left out", i, name)) return;
+      if (i > 0)
+        why_.need(v < args_.inputs && p_.in[static_cast<size_t>(v)].count() == 1,
+                  "{} by more than one scale or zero point, or by one that is computed", name);
+    }
+    if (!why_.fine()) return;
+    const DType from = values_[static_cast<size_t>(part.in[0])].dtype, to = part.out,
+                number = name == "quantize" ? from : to, byte = name == "quantize" ? to : from;
+    why_.need(number == DType::kF32 && (byte == DType::kU8 || byte == DType::kI8),
+              "{} from {} to {}, need f32 and a byte", name, name_of(from), name_of(to));
+    const DType scale = values_[static_cast<size_t>(part.in[1])].dtype,
+                precision = part.attrs.dtype("precision", DType::kF32);
+    why_.need(scale == DType::kF32 && precision == DType::kF32, "{} by {} in {}, need f32", name,
+              name_of(scale), name_of(precision));
+    if (!why_.fine()) return;
+    Form in[kMaxInputs] = {form(part.in[0], from), form(part.in[1], DType::kF32)};
+    if (zero) in[2] = form(part.in[2], DType::kF32);
+    if (!why_.need(in[1].uniform && (!zero || in[2].uniform), "{} by scales that differ", name))
+      return;
+    Form result{to, 0, false};
+    ChainInstr* instr = emit(in, zero ? 3 : 2, to, &result.uniform);
+    if (!instr) return;
+    instr->from = static_cast<int32_t>(from);
+    instr->to = static_cast<int32_t>(to);
+    result.place = instr->out;
+    flops_ += instr->once ? 0 : 6;
+    values_.push_back({to, {result}});
   }
 
   // Lets output o be written by the instruction that makes its value, if it can.

@@ -11,6 +11,8 @@ inline constexpr int kMaxChainInputs = 24, kMaxChainOutputs = 8;
 inline constexpr int kMaxChainSlots = 64;
 inline constexpr int64_t kChainArena = 32768;  // bytes of all slots: they stay in the first cache
 inline constexpr int64_t kChainBlock = 1024;   // elements, at most
+// Values of DType that are quantised in a chain.
+inline constexpr int32_t kDTypeI8 = 3, kDTypeU8 = 9;
 
 // How a block's elements lie in an operand.
 enum class Access : int32_t {
@@ -36,7 +38,9 @@ struct ChainInstr {
   int32_t inputs, in[kMaxInputs], out;
   uint32_t uniform;  // bit k: in[k] holds one element for all
   int32_t once;      // all inputs are uniform and so is the result
-  int32_t from, to;  // a conversion between these DTypes instead of a function, unless -1
+  // Unless -1, a conversion between these DTypes instead of a function; with more than one input a
+  // quantisation or its reverse, with a scale and perhaps a zero point in f32.
+  int32_t from, to;
   double params[kMaxParams];
 };
 

@@ -110,7 +110,8 @@ std::span<const Row> elementwise_rows() {
     std::vector<Row> list;
     for (const FunctionRow& row : kFunctionRows)
       list.push_back({row.op, "cpu.chain", probe_chain, prepare_chain, nullptr, true});
-    list.push_back({"convert", "cpu.chain", probe_chain, prepare_chain, nullptr, true});
+    for (std::string_view op : {"convert", "quantize", "dequantize"})
+      list.push_back({op, "cpu.chain", probe_chain, prepare_chain, nullptr, true});
     return list;
   }();
   return rows;

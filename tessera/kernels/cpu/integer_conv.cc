@@ -121,11 +121,13 @@ Claim probe(const Problem& p) {
   const Reason why = check(p, conv);
   if (!why.fine()) return why.refusal();
   const ConvShape& s = conv.args.shape;
+  // What is behind a sum, and its beginning, take as long as so many products.
+  constexpr double kBehind = 48;
   const double m = static_cast<double>(std::max<int64_t>(s.M, 1)),
-               k = static_cast<double>(std::max<int64_t>(s.C * product(s.kernel), 1));
-  const double padded = static_cast<double>(panels_of(s.M) * kPanel);
-  Claim c = claim(conv_flops(p, s) * padded / m, bytes_of(p),
-                  k / (k + 32) * (conv.args.copies ? 0.9 : 1), integer_class(p));
+               padded = static_cast<double>(panels_of(s.M) * kPanel),
+               sums = static_cast<double>(p.anchor_result().count()) * padded / m,
+               k = static_cast<double>(s.C * product(s.kernel));
+  Claim c = claim(2 * sums * (k + kBehind), bytes_of(p), 1, integer_class(p));
   c.packed.push_back({1, Bytes(s.G * packed_bytes(conv.pack))});
   return c;
 }

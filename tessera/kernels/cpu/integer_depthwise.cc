@@ -51,10 +51,14 @@ Claim probe(const Problem& p) {
   const Reason why = check(p, args);
   if (!why.fine()) return why.refusal();
   const ConvShape& s = args.shape;
-  const double g = static_cast<double>(std::max<int64_t>(s.G, 1));
-  const double padded =
-      static_cast<double>(ceil_div(s.G, 4 * kIntegerChannels) * 4 * kIntegerChannels);
-  Claim c = claim(conv_flops(p, s) * padded / g, bytes_of(p), 0.3, integer_class(p));
+  // Channels are taken by blocks, taps by quads.
+  constexpr int64_t kBlock = 4 * kIntegerChannels;
+  constexpr double kBehind = 12;
+  const double g = static_cast<double>(std::max<int64_t>(s.G, 1)),
+               padded = static_cast<double>(ceil_div(s.G, kBlock) * kBlock),
+               sums = static_cast<double>(p.anchor_result().count()) * padded / g;
+  Claim c = claim(2 * sums * (static_cast<double>(quads_of(s) * kQuad) + kBehind), bytes_of(p), 0.7,
+                  integer_class(p));
   c.packed.push_back({1, Bytes(blocks_of(s) * kIntegerChannels * (quads_of(s) * kQuad + 4))});
   return c;
 }

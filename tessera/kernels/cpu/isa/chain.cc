@@ -4,6 +4,7 @@
 #include "tessera/kernels/cpu/convert_block.h"
 #include "tessera/kernels/cpu/isa/entries.h"
 #include "tessera/kernels/cpu/isa/functions.h"
+#include "tessera/kernels/cpu/isa/quantize.h"
 
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
@@ -114,6 +115,42 @@ void floats_to_halves(const float* __restrict from, uint16_t* __restrict to, int
 
 bool is_half(int32_t dtype) { return dtype == kDTypeF16 || dtype == kDTypeBF16; }
 
+template <class T>
+void quantize_run(const float* x, float scale, int32_t zero, T* y, int64_t n) {
+  const Vec scales = splat(scale);
+  const VecI zeros = splat_int(zero);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    Narrow<T>::store(y + i, quantized<T>(load(x + i), scales, zeros));
+  if (i < n)
+    Narrow<T>::store(y + i, quantized<T>(Part(static_cast<int>(n - i)).load(x + i), scales, zeros),
+                     n - i);
+}
+
+template <class T>
+void dequantize_run(const T* x, float scale, int32_t zero, float* y, int64_t n) {
+  const VecI zeros = splat_int(zero);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    store(y + i, __builtin_convertvector(Narrow<T>::load(x + i) - zeros, Vec) * scale);
+  if (i < n)
+    Part(static_cast<int>(n - i))
+        .store(y + i, __builtin_convertvector(Narrow<T>::load(x + i, n - i) - zeros, Vec) * scale);
+}
+
+void quantize(const ChainInstr& c, const void* const* in, void* to, int64_t n) {
+  const float scale = *static_cast<const float*>(in[1]);
+  const int32_t zero = c.inputs > 2 ? static_cast<int32_t>(*static_cast<const float*>(in[2])) : 0;
+  if (c.to == kDTypeU8)
+    quantize_run(static_cast<const float*>(in[0]), scale, zero, static_cast<uint8_t*>(to), n);
+  else if (c.to == kDTypeI8)
+    quantize_run(static_cast<const float*>(in[0]), scale, zero, static_cast<int8_t*>(to), n);
+  else if (c.from == kDTypeU8)
+    dequantize_run(static_cast<const uint8_t*>(in[0]), scale, zero, static_cast<float*>(to), n);
+  else
+    dequantize_run(static_cast<const int8_t*>(in[0]), scale, zero, static_cast<float*>(to), n);
+}
+
 void convert(const ChainInstr& c, const void* from, void* to, int64_t n) {
   if (is_half(c.from) && c.to == kDTypeF32)
     halves_to_floats(static_cast<const uint16_t*>(from), static_cast<float*>(to), n,
@@ -189,7 +226,9 @@ void chain(const tessera_launch* launch, uint32_t first, uint32_t count) {
       const void* in[kMaxInputs];
       for (int k = 0; k < instr.inputs; ++k) in[k] = place[instr.in[k]];
       const int64_t n = instr.once ? 1 : block.count;
-      if (instr.from >= 0) {
+      if (instr.from >= 0 && instr.inputs > 1) {
+        quantize(instr, in, place[instr.out], n);
+      } else if (instr.from >= 0) {
         convert(instr, in[0], place[instr.out], n);
       } else if (const char* why = loops[i](n, in, instr.uniform, place[instr.out], instr.params)) {
         return launch->fail(launch, why);

@@ -22,6 +22,30 @@ TESSERA_INLINE Bytes load_bytes(const uint8_t* p) {
   return v;
 }
 
+// The first `count` bytes, 1 to kBlock, of a vector; the others are 0.
+class FirstBytes {
+ public:
+#if defined(__AVX512F__)
+  explicit FirstBytes(int64_t count) : mask_(~uint64_t{0} >> (kBlock - count)) {}
+  Bytes load(const uint8_t* p) const {
+    return reinterpret_cast<Bytes>(_mm512_maskz_loadu_epi8(mask_, p));
+  }
+
+ private:
+  __mmask64 mask_;
+#else
+  explicit FirstBytes(int64_t count) : count_(static_cast<size_t>(count)) {}
+  Bytes load(const uint8_t* p) const {
+    Bytes v{};
+    __builtin_memcpy(&v, p, count_);
+    return v;
+  }
+
+ private:
+  size_t count_;
+#endif
+};
+
 #if defined(__AVX512F__)
 #define TESSERA_INTERLEAVE(bits, half) \
   reinterpret_cast<Bytes>(             \
@@ -87,10 +111,37 @@ struct Run {
   int64_t count;    // channels, up to kBlock
 };
 
-template <bool kSigned>
+// Sums in the order of channels, plus `start` if not null.
+TESSERA_INLINE void put(const VecI (&from)[4], const int32_t* start, int32_t* to) {
+  VecI sums[4];
+#if defined(__AVX512F__)
+  __m512i v[4], halves[4];
+  for (int i = 0; i < 4; ++i) v[i] = reinterpret_cast<__m512i>(from[i]);
+  for (int i = 0; i < 2; ++i) {
+    halves[i] = _mm512_maskz_shuffle_i32x4(0xffff, v[2 * i], v[2 * i + 1], 0x44);
+    halves[2 + i] = _mm512_maskz_shuffle_i32x4(0xffff, v[2 * i], v[2 * i + 1], 0xee);
+  }
+  for (int i = 0; i < 2; ++i) {
+    sums[2 * i] = reinterpret_cast<VecI>(
+        _mm512_maskz_shuffle_i32x4(0xffff, halves[2 * i], halves[2 * i + 1], 0x88));
+    sums[2 * i + 1] = reinterpret_cast<VecI>(
+        _mm512_maskz_shuffle_i32x4(0xffff, halves[2 * i], halves[2 * i + 1], 0xdd));
+  }
+#else
+  alignas(64) int32_t lanes[4 * kLanes];
+  for (int i = 0; i < 4; ++i)
+    for (int l = 0; l < kParts; ++l)
+      __builtin_memcpy(lanes + l * 16 + i * 4, reinterpret_cast<const char*>(&from[i]) + l * 16,
+                       16);
+  for (int i = 0; i < 4; ++i) sums[i] = load_ints(lanes + i * kLanes);
+#endif
+  for (int i = 0; i < 4; ++i)
+    store_ints(to + i * kLanes, start ? sums[i] + load_ints(start + i * kLanes) : sums[i]);
+}
+
+template <bool kSigned, bool kWhole>
 void sum_taps(const Run& r, int pixels) {
-  alignas(64) uint8_t edge[kQuad][kBlock] = {};
-  const bool whole = r.count == kBlock;
+  const FirstBytes first(r.count);
   for (int p = 0; p < pixels; ++p) {
     VecI sum[4], x_sum[4] = {};
     for (int i = 0; i < 4; ++i) sum[i] = VecI{};
@@ -98,14 +149,8 @@ void sum_taps(const Run& r, int pixels) {
       const uint8_t* const* tap = r.at[p] + q * kQuad;
       Bytes x[kQuad];
       TESSERA_UNROLL
-      for (int k = 0; k < kQuad; ++k) {
-        const uint8_t* from = tap[k] + r.channel;
-        if (!whole) {
-          __builtin_memcpy(edge[k], from, static_cast<size_t>(r.count));
-          from = edge[k];
-        }
-        x[k] = load_bytes(from);
-      }
+      for (int k = 0; k < kQuad; ++k)
+        x[k] = kWhole ? load_bytes(tap[k] + r.channel) : first.load(tap[k] + r.channel);
       const Bytes ab_low = bytes_low(x[0], x[1]), ab_high = bytes_high(x[0], x[1]),
                   cd_low = bytes_low(x[2], x[3]), cd_high = bytes_high(x[2], x[3]);
       const Bytes quads[4] = {pairs_low(ab_low, cd_low), pairs_high(ab_low, cd_low),
@@ -118,19 +163,6 @@ void sum_taps(const Run& r, int pixels) {
           x_sum[i] = add_products(x_sum[i], both, Quads<!kSigned>::of(splat_int(0x01010101)));
       }
     }
-    auto put = [&](const VecI(&from)[4], const int32_t* start, int32_t* to)
-        __attribute__((always_inline)) {
-      for (int i = 0; i < 4; ++i) {
-        alignas(64) int32_t lanes[kLanes];
-        store_ints(lanes, from[i]);
-        for (int l = 0; l < kParts; ++l)
-          for (int k = 0; k < 4; ++k) {
-            const int c = l * 16 + i * 4 + k;
-            to[c] = static_cast<int32_t>(static_cast<uint32_t>(lanes[l * 4 + k]) +
-                                         (start ? static_cast<uint32_t>(start[c]) : 0u));
-          }
-      }
-    };
     put(sum, r.start, r.sums + p * kBlock);
     if (r.x_sums) put(x_sum, nullptr, r.x_sums + p * kBlock);
   }
@@ -149,7 +181,7 @@ struct Item {
 
 // Output row `h`, channels [c, c + count).
 void row_of(const Item& item, int64_t h, int64_t c, int64_t count, const QuadWeights* weights,
-            const int32_t* start, const int32_t* zeros, bool any) {
+            const int32_t* start, const int32_t* zeros, bool any, const IntegerColumns* columns) {
   const IntegerDepthwiseArgs& a = item.a;
   const ConvShape& s = a.shape;
   const int64_t quads = (s.kernel[1] * s.kernel[2] + kQuad - 1) / kQuad;
@@ -169,7 +201,11 @@ void row_of(const Item& item, int64_t h, int64_t c, int64_t count, const QuadWei
       for (; t < quads * kQuad; ++t) at[p][t] = item.zeros - c;
     }
     const Run run{at, quads, weights, c, start, sums, any ? x_sums : nullptr, count};
-    (item.bound.x_signed ? sum_taps<true> : sum_taps<false>)(run, pixels);
+    const bool whole = count == kBlock;
+    if (item.bound.x_signed)
+      (whole ? sum_taps<true, true> : sum_taps<true, false>)(run, pixels);
+    else
+      (whole ? sum_taps<false, true> : sum_taps<false, false>)(run, pixels);
     if (any) {
       // Taps beyond the kernel have read the zero point, too.
       const uint32_t more = static_cast<uint32_t>(quads * kQuad - s.kernel[1] * s.kernel[2]) *
@@ -181,15 +217,14 @@ void row_of(const Item& item, int64_t h, int64_t c, int64_t count, const QuadWei
                  static_cast<uint32_t>(zeros[k]);
         }
     }
-    IntegerColumns none;
-    none.any = false;
-    finish_sums(item.bound, none, sums, kBlock, nullptr,
-                {.rows = pixels,
-                 .cols = static_cast<int>(count),
-                 .row = item.row + h * s.out[2] + v,
-                 .col = c,
-                 .y = item.y + ((h * s.out[2] + v) * a.y_ld + c) * bytes_of(item.bound.type),
-                 .ld = a.y_ld});
+    for (int64_t k = 0; k < count; k += kIntegerCols)
+      finish_sums(item.bound, columns[k / kIntegerCols], sums + k, kBlock, nullptr,
+                  {.rows = pixels,
+                   .cols = static_cast<int>(least<int64_t>(kIntegerCols, count - k)),
+                   .row = item.row + h * s.out[2] + v,
+                   .col = c + k,
+                   .y = item.y + ((h * s.out[2] + v) * a.y_ld + c + k) * bytes_of(item.bound.type),
+                   .ld = a.y_ld});
   }
 }
 
@@ -204,15 +239,17 @@ void channels(const Item& item, int64_t h0, int64_t h1, int64_t c, int64_t count
         item.w + c / kIntegerChannels * block + q * kQuad * kIntegerChannels, block, parts);
   alignas(64) int32_t start[kBlock] = {}, zeros[kBlock] = {};
   bool any = false;
+  IntegerColumns all[(kBlock + kIntegerCols - 1) / kIntegerCols];
   for (int64_t k = 0; k < count; k += kIntegerCols) {
-    IntegerColumns columns;
+    IntegerColumns& columns = all[k / kIntegerCols];
     const int64_t cols = least<int64_t>(kIntegerCols, count - k);
     set_columns(item.bound, c + k, cols, item.w_sums + c + k, taps, columns);
     __builtin_memcpy(start + k, columns.start, static_cast<size_t>(cols) * 4);
     __builtin_memcpy(zeros + k, columns.zeros, static_cast<size_t>(cols) * 4);
     any |= columns.any;
+    columns.any = false;  // subtracted by taps
   }
-  for (int64_t h = h0; h < h1; ++h) row_of(item, h, c, count, weights, start, zeros, any);
+  for (int64_t h = h0; h < h1; ++h) row_of(item, h, c, count, weights, start, zeros, any, all);
 }
 
 }  // namespace

@@ -1,10 +1,15 @@
 #include "tessera/kernels/cpu/isa/integer_tile.h"
 
 #include "tessera/kernels/cpu/isa/fuse.h"
+#if defined(TESSERA_TILES)
+#include "tessera/kernels/cpu/isa/integer_tiles.h"
+#endif
 #include "tessera/kernels/cpu/isa/quantize.h"
 
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
+
+#if !defined(TESSERA_TILES)
 
 constexpr int64_t kQuadBytes = kPanel * kQuad;  // of a panel
 
@@ -78,51 +83,84 @@ struct TileTable {
 constexpr TileTable<false> kUnsignedTiles;
 constexpr TileTable<true> kSignedTiles;
 
-template <class T>
-TESSERA_INLINE void store_quantized(const BoundInteger& b, Vec x, char* y, int64_t count) {
-  const VecI q = quantized<T>(x, splat(b.scale), splat_int(b.zero));
-  if (count == kLanes)
-    Narrow<T>::store(reinterpret_cast<T*>(y), q);
-  else
-    Narrow<T>::store(reinterpret_cast<T*>(y), q, count);
-}
+#endif
 
-// Vector v of R rows of sums.
-template <int R>
+// What a vector of floats becomes in memory.
+struct StoreFloats {
+  static constexpr int64_t kBytes = 4;
+  explicit StoreFloats(const BoundInteger&) {}
+  void all(char* y, Vec x) const { store(reinterpret_cast<float*>(y), x); }
+  void part(char* y, Vec x, int64_t count) const {
+    Part(static_cast<int>(count)).store(reinterpret_cast<float*>(y), x);
+  }
+};
+template <class T>
+struct StoreQuantized {
+  static constexpr int64_t kBytes = sizeof(T);
+  Quantizer<T> q;
+  explicit StoreQuantized(const BoundInteger& b) : q(splat(b.scale), splat_int(b.zero)) {}
+  void all(char* y, Vec x) const { Narrow<T>::store(reinterpret_cast<T*>(y), q.of(x)); }
+  void part(char* y, Vec x, int64_t count) const {
+    Narrow<T>::store(reinterpret_cast<T*>(y), q.of(x), count);
+  }
+};
+
 struct Finish {
   const BoundInteger& b;
   const IntegerColumns& columns;
-  const int32_t* sums;  // of the first row
+  const int32_t* sums;
   int64_t pitch;
   const int32_t* x_sums;
   const IntegerPlace& place;
-  int64_t row;  // of the place
 
   // Less the zero points of the weights.
-  VecI sum(int r, int64_t col) const {
+  VecI sum(int64_t r, int64_t col) const {
     const VecI s = load_ints(sums + r * pitch + col);
     if (!columns.any) return s;
     if (columns.same) return s - splat_int(x_sums[r] * columns.zeros[0]);
     return s - load_ints(columns.zeros + col) * x_sums[r];
   }
-
-  char* at(int r, int64_t col) const {
-    return place.y + ((row + r) * place.ld + col) * bytes_of(b.type);
+  char* at(int64_t r, int64_t col, int64_t bytes) const {
+    return place.y + (r * place.ld + col) * bytes;
   }
 
-  void vector(int64_t col) const {
+  void ints() const {
+    for (int64_t r = 0; r < place.rows; ++r)
+      for (int64_t col = 0; col < place.cols; col += kLanes)
+        Part(static_cast<int>(least<int64_t>(kLanes, place.cols - col)))
+            .store(reinterpret_cast<float*>(at(r, col, 4)), reinterpret_cast<Vec>(sum(r, col)));
+  }
+
+  // A vector of columns at a time; kAny: columns.any.
+  template <class Store, bool kAny>
+  void plain(const Store& to) const {
+    const Vec low = splat(b.low), high = splat(b.high);
+    for (int64_t col = 0; col < place.cols; col += kLanes) {
+      const int64_t count = least<int64_t>(kLanes, place.cols - col);
+      const Vec factor = load(columns.factors + col), term = load(columns.terms + col);
+      char* y = at(0, col, Store::kBytes);
+      for (int64_t r = 0; r < place.rows; ++r, y += place.ld * Store::kBytes) {
+        const VecI s = kAny ? sum(r, col) : load_ints(sums + r * pitch + col);
+        const Vec scaled = __builtin_convertvector(s, Vec) * factor;
+        const Vec x = min_of(high, max_of(low, scaled + term));
+        if (count == kLanes)
+          to.all(y, x);
+        else
+          to.part(y, x, count);
+      }
+    }
+  }
+
+  // R rows from `row` on, columns from `col` on.
+  template <int R, class Store>
+  void vector(const Store& to, int64_t row, int64_t col) const {
     const int64_t count = least<int64_t>(kLanes, place.cols - col);
     const Part part(static_cast<int>(count));
-    if (b.type == IntegerType::kI32) {
-      for (int r = 0; r < R; ++r)
-        part.store(reinterpret_cast<float*>(at(r, col)), reinterpret_cast<Vec>(sum(r, col)));
-      return;
-    }
+    const Place<R, 1> lanes{part, count == kLanes};
+    const int64_t at_row = place.row + row, at_col = place.col + col;
     Vec x[R][1];
     TESSERA_UNROLL
-    for (int r = 0; r < R; ++r) x[r][0] = __builtin_convertvector(sum(r, col), Vec);
-    const int64_t at_row = place.row + row, at_col = place.col + col;
-    const Place<R, 1> lanes{part, count == kLanes};
+    for (int r = 0; r < R; ++r) x[r][0] = __builtin_convertvector(sum(row + r, col), Vec);
     for (int i = 0; i < b.steps.fused; ++i) {
       const BoundStep& s = b.steps.steps[i];
       fuse<R, 1>(s, s.operand + offset_in(s, at_row, at_col), lanes, x);
@@ -134,20 +172,46 @@ struct Finish {
       for (int r = 0; r < R; ++r) x[r][0] = load(rows + r * kLanes);
     }
     TESSERA_UNROLL
-    for (int r = 0; r < R; ++r) {
-      if (b.type == IntegerType::kF32)
-        lanes.store_at(reinterpret_cast<float*>(at(r, col)), 0, x[r][0]);
-      else if (b.type == IntegerType::kU8)
-        store_quantized<uint8_t>(b, x[r][0], at(r, col), count);
-      else
-        store_quantized<int8_t>(b, x[r][0], at(r, col), count);
-    }
+    for (int r = 0; r < R; ++r) to.part(at(row + r, col, Store::kBytes), x[r][0], count);
   }
 
-  void all() const {
-    for (int64_t col = 0; col < place.cols; col += kLanes) vector(col);
+  template <class Store>
+  void floats() const {
+    const Store to(b);
+    if (b.plain) return columns.any ? plain<Store, true>(to) : plain<Store, false>(to);
+    for (int64_t col = 0; col < place.cols; col += kLanes) {
+      int64_t row = 0;
+      for (; row + 4 <= place.rows; row += 4) vector<4>(to, row, col);
+      for (; row < place.rows; ++row) vector<1>(to, row, col);
+    }
   }
 };
+
+// Steps that are a product, a sum and limits, in this order, each of which may be missing.
+void find_plain(BoundInteger& b) {
+  constexpr float kInfinity = __builtin_inff();
+  b.low = -kInfinity;
+  b.high = kInfinity;
+  int done = 0;
+  const auto next = [&](Fused scalar, Fused cols) -> const BoundStep* {
+    if (done >= b.steps.count) return nullptr;
+    const BoundStep& s = b.steps.steps[done];
+    if (s.fused != scalar && s.fused != cols) return nullptr;
+    ++done;
+    return &s;
+  };
+  if (const BoundStep* s = next(Fused::kMulScalar, Fused::kMulCols)) {
+    b.factor = s->operand;
+    b.factor_step = s->fused == Fused::kMulCols;
+  }
+  if (const BoundStep* s = next(Fused::kAddScalar, Fused::kAddCols)) {
+    b.term = s->operand;
+    b.term_step = s->fused == Fused::kAddCols;
+  }
+  if (const BoundStep* s = next(Fused::kMaxScalar, Fused::kMaxScalar)) b.low = s->scalar;
+  if (const BoundStep* s = next(Fused::kMinScalar, Fused::kMinScalar)) b.high = s->scalar;
+  b.plain = done == b.steps.count;
+}
 
 // Widths of about the same size.
 int next_vecs(int64_t cols) {
@@ -160,9 +224,17 @@ int next_vecs(int64_t cols) {
 
 }  // namespace
 
+#if defined(TESSERA_TILES)
+void integer_tile(const IntegerTile& tile, bool x_signed) {
+  TESSERA_TILES unit;
+  (x_signed ? tile_sums<TESSERA_TILES, true> : tile_sums<TESSERA_TILES, false>)(unit, tile);
+  unit.release();
+}
+#else
 void integer_tile(const IntegerTile& tile, bool x_signed) {
   (x_signed ? kSignedTiles.fn : kUnsignedTiles.fn)[tile.rows][tile.vecs](tile);
 }
+#endif
 
 BoundInteger bind_integer(const IntegerTerms& terms, const IntegerResult& result,
                           const tessera_launch* launch) {
@@ -186,6 +258,7 @@ BoundInteger bind_integer(const IntegerTerms& terms, const IntegerResult& result
   if (result.scale >= 0) b.scale = *static_cast<const float*>(data(result.scale));
   b.zero = number(data(result.zero), b.type == IntegerType::kI8);
   b.steps = bind(result.steps, launch);
+  find_plain(b);
   return b;
 }
 
@@ -195,7 +268,10 @@ void set_columns(const BoundInteger& b, int64_t col, int64_t cols, const int32_t
   columns.same = true;
   for (int64_t c = 0; c < kIntegerCols; ++c) {
     columns.start[c] = columns.zeros[c] = 0;
+    columns.factors[c] = columns.terms[c] = 0;
     if (c >= cols) continue;
+    columns.factors[c] = b.factor ? b.factor[(col + c) * b.factor_step] : 1;
+    columns.terms[c] = b.term ? b.term[(col + c) * b.term_step] : 0;
     int32_t zero = b.moved;
     if (b.w_zero) {
       const uint8_t byte = b.w_zero[(col + c) * b.w_step];
@@ -246,14 +322,17 @@ int32_t sum_of(const uint8_t* x, int64_t count, bool is_signed) {
 
 void finish_sums(const BoundInteger& b, const IntegerColumns& columns, const int32_t* sums,
                  int64_t pitch, const int32_t* x_sums, const IntegerPlace& place) {
-  int64_t row = 0;
-  auto next = [&]<int R>() {
-    Finish<R>{b, columns, sums + row * pitch, pitch, x_sums + row, place, row}.all();
-    row += R;
-  };
-  while (place.rows - row >= 4) next.template operator()<4>();
-  if (place.rows - row >= 2) next.template operator()<2>();
-  if (place.rows - row >= 1) next.template operator()<1>();
+  const Finish finish{b, columns, sums, pitch, x_sums, place};
+  switch (b.type) {
+    case IntegerType::kI32:
+      return finish.ints();
+    case IntegerType::kF32:
+      return finish.floats<StoreFloats>();
+    case IntegerType::kU8:
+      return finish.floats<StoreQuantized<uint8_t>>();
+    case IntegerType::kI8:
+      return finish.floats<StoreQuantized<int8_t>>();
+  }
 }
 
 void integer_block(const BoundInteger& b, const IntegerBlock& block) {
@@ -288,7 +367,7 @@ void integer_block(const BoundInteger& b, const IntegerBlock& block) {
                 sum_of(block.x + block.at[m + r] + block.terms[i], block.depth, b.x_signed));
           x_sums[r] = static_cast<int32_t>(sum);
         }
-      finish_sums(b, columns, sums, vecs * kLanes, x_sums,
+      finish_sums(b, columns, sums, sums_pitch(vecs), x_sums,
                   {.rows = rows,
                    .cols = static_cast<int>(cols),
                    .row = block.row + m,

@@ -9,7 +9,11 @@
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 
 // The widest tile, and the rows of a tile of so many vectors: what the registers hold.
-#if defined(__AVX512VNNI__)
+// TESSERA_TILES: the class of a unit of tiles (tile_unit.h), if one is used.
+#if defined(TESSERA_TILES)
+constexpr int kIntegerVecs = 32 / kLanes, kIntegerRows = 32;
+constexpr int integer_rows(int) { return kIntegerRows; }
+#elif defined(__AVX512VNNI__)
 constexpr int kIntegerVecs = 4, kIntegerRows = 8;
 constexpr int integer_rows(int vecs) { return vecs == 4 ? 6 : 8; }
 #elif defined(__AVX512F__)
@@ -46,6 +50,12 @@ struct BoundInteger {
   float scale;
   int32_t zero;
   BoundEpilogue steps;
+  // If `plain`, all steps are x * factor + term, limited to [low, high]; a factor or a term is one
+  // for all columns (step 0), one per column, or null.
+  bool plain;
+  const float *factor, *term;
+  int64_t factor_step, term_step;
+  float low, high;
 };
 BoundInteger bind_integer(const IntegerTerms& terms, const IntegerResult& result,
                           const tessera_launch* launch);
@@ -53,6 +63,7 @@ BoundInteger bind_integer(const IntegerTerms& terms, const IntegerResult& result
 // Of up to kIntegerCols columns: what sums begin with, and the zero point of the weights as stored.
 struct IntegerColumns {
   alignas(64) int32_t start[kIntegerCols], zeros[kIntegerCols];
+  alignas(64) float factors[kIntegerCols], terms[kIntegerCols];  // of plain steps
   bool any, same;  // whether there are zero points other than 0; all are the same
 };
 // Columns [col, col + cols) of the result; `sums`: of the first of them; K: elements of a sum.
@@ -72,6 +83,15 @@ struct IntegerPlace {
 // What is behind the sums (rows, pitch). x_sums: the sum of x for each row, where columns.any.
 void finish_sums(const BoundInteger& b, const IntegerColumns& columns, const int32_t* sums,
                  int64_t pitch, const int32_t* x_sums, const IntegerPlace& place);
+
+// From a row of sums to the next.
+constexpr int64_t sums_pitch(int vecs) {
+#if defined(TESSERA_TILES)
+  return vecs > 0 ? kIntegerCols : 0;
+#else
+  return vecs * kLanes;
+#endif
+}
 
 constexpr int64_t bytes_of(IntegerType type) {
   return type == IntegerType::kI32 || type == IntegerType::kF32 ? 4 : 1;

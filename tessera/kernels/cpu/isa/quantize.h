@@ -29,12 +29,32 @@ struct Bounds {
 // x / scale in steps of T, at most 16 bits. The bounds come first, less the zero point: they are
 // whole numbers.
 template <class T>
+class Quantizer {
+ public:
+  Quantizer(Vec scale, VecI zero)
+      : scale_(scale),
+        low_(__builtin_convertvector(Bounds<T>::kLow - zero, Vec)),
+        high_(__builtin_convertvector(Bounds<T>::kHigh - zero, Vec)),
+        zero_(zero) {}
+  VecI of(Vec x) const {
+    const Vec q = x / scale_, bounded = min_of(high_, max_of(low_, q));
+#if defined(__AVX512F__)
+    const __mmask16 number = _mm512_cmp_ps_mask(q, q, _CMP_ORD_Q);
+    return reinterpret_cast<VecI>(_mm512_maskz_add_epi32(
+        number, reinterpret_cast<__m512i>(rounded(bounded)), reinterpret_cast<__m512i>(zero_)));
+#else
+    const VecI number = q == q;
+    return (rounded(bounded) + zero_) & number;
+#endif
+  }
+
+ private:
+  Vec scale_, low_, high_;
+  VecI zero_;
+};
+template <class T>
 TESSERA_INLINE VecI quantized(Vec x, Vec scale, VecI zero) {
-  const Vec low = __builtin_convertvector(Bounds<T>::kLow - zero, Vec),
-            high = __builtin_convertvector(Bounds<T>::kHigh - zero, Vec);
-  const Vec q = x / scale;
-  const VecI number = q == q;
-  return (rounded(min_of(high, max_of(low, q))) + zero) & number;
+  return Quantizer<T>(scale, zero).of(x);
 }
 
 template <class T>
@@ -46,6 +66,11 @@ struct Narrow {
     __builtin_memcpy(to, &e, sizeof e);
   }
   TESSERA_INLINE void store(T* to, VecI v, int64_t count) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 1)
+      return _mm512_mask_cvtepi32_storeu_epi8(to, static_cast<__mmask16>(0xffff >> (16 - count)),
+                                              reinterpret_cast<__m512i>(v));
+#endif
     const Elements e = __builtin_convertvector(v, Elements);
     __builtin_memcpy(to, &e, static_cast<size_t>(count) * sizeof(T));
   }
@@ -55,6 +80,14 @@ struct Narrow {
     return __builtin_convertvector(e, VecI);
   }
   TESSERA_INLINE VecI load(const T* from, int64_t count) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 1) {
+      const __m128i bytes =
+          _mm_maskz_loadu_epi8(static_cast<__mmask16>(0xffff >> (16 - count)), from);
+      return T(-1) < T(0) ? reinterpret_cast<VecI>(_mm512_maskz_cvtepi8_epi32(0xffff, bytes))
+                          : reinterpret_cast<VecI>(_mm512_maskz_cvtepu8_epi32(0xffff, bytes));
+    }
+#endif
     Elements e{};
     __builtin_memcpy(&e, from, static_cast<size_t>(count) * sizeof(T));
     return __builtin_convertvector(e, VecI);
