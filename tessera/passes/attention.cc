@@ -5,6 +5,7 @@
 #include "tessera/op/rules.h"
 #include "tessera/passes/algebra.h"
 #include "tessera/passes/constants.h"
+#include "tessera/passes/past.h"
 #include "tessera/passes/positions.h"
 #include "tessera/passes/shapes.h"
 
@@ -29,6 +30,7 @@ struct Scores {
   std::vector<ir::ValueId> terms;     // added
   ir::ValueId visible = ir::kAbsent;  // a condition
   bool negated = false;               // ... which is true where nothing is visible
+  ir::ValueId behind = ir::kAbsent;   // one of these, where it is causal behind a past
   std::vector<const ir::Node*> nodes;
   std::string refusal;
 };
@@ -187,6 +189,7 @@ class Reader {
         return scores;
       }
       if (!fits(mask)) return ir::kAbsent;
+      if (seen == Visible::kCausal) found_.behind = mask;
       found_.terms.push_back(mask);
       return scores;
     }
@@ -211,6 +214,7 @@ class Reader {
         return ir::kAbsent;
       }
       if (found_.visible != ir::kAbsent || !fits(select.inputs[0])) return ir::kAbsent;
+      if (seen == Visible::kCausal) found_.behind = select.inputs[0];
       found_.visible = select.inputs[0];
       found_.negated = negated;
       return scores;
@@ -333,17 +337,30 @@ ir::ValueId batched(ir::Builder& b, ir::ValueId id) {
   return reshape_to(b, id, shape);
 }
 
+// Keys and values in two parts, the second of as many rows as there are queries. Null: not so.
+struct Parts {
+  const ir::Node *k = nullptr, *v = nullptr;
+};
+Parts parts_of(const Site& at, const Scores& scores, ir::ValueId k, ir::ValueId v) {
+  const Parts parts{joined_parts(at.graph(), k), joined_parts(at.graph(), v)};
+  const op::Type& type = at.type(scores.product->outputs[0]);
+  const bool fits = parts.k && parts.v &&
+                    at.type(parts.k->inputs[0]).dim(2) == at.type(parts.v->inputs[0]).dim(2) &&
+                    at.type(parts.k->inputs[1]).dim(2) == type.dim(type.rank() - 2);
+  return fits ? parts : Parts{};
+}
+
 bool rule(Site& at) {
-  const auto found = find(at);
+  auto found = find(at);
   if (!found) return false;
-  const Scores& s = found->scores;
+  Scores& s = found->scores;
   ir::Builder& b = at.build(s.nodes);
   Operand keys = found->k;
   const bool rows = s.product->attrs.i("transpose_b") != 0 || unswap(at, keys);
   const ir::ValueId few_k = rows && keys.views.empty() ? before_groups(at, keys.id) : ir::kAbsent,
                     few_v = before_groups(at, found->v);
   const bool grouped = few_k != ir::kAbsent && few_v != ir::kAbsent;
-  const ir::ValueId v = grouped ? few_v : found->v;
+  ir::ValueId v = grouped ? few_v : found->v;
   ir::ValueId k = grouped ? few_k : viewed(b, keys);
   if (!rows) {
     op::Ints swap;
@@ -351,14 +368,23 @@ bool rule(Site& at) {
     std::swap(swap[swap.size() - 1], swap[swap.size() - 2]);
     k = b.transpose(k, std::move(swap));
   }
+  const Parts parts = s.behind != ir::kAbsent && b.ok() ? parts_of(at, s, k, v) : Parts{};
+  if (parts.k) {
+    s.causal = true;
+    std::erase(s.terms, s.behind);
+    if (s.visible == s.behind) s.visible = ir::kAbsent;
+    k = parts.k->inputs[1];
+    v = parts.v->inputs[1];
+  }
   op::Attrs attrs{{"scale", s.scale * found->q.scale * found->k.scale},
                   {"causal", int64_t{s.causal}}};
   if (s.cap > 0) attrs.set("softcap", s.cap);
   ir::ValueId mask = joined_mask(at, b, s);
   if (s.visible != ir::kAbsent) mask = s.negated ? b.unary("not", s.visible) : s.visible;
-  const ir::ValueId y =
-      b.op("attention", {batched(b, viewed(b, found->q)), batched(b, k), batched(b, v), mask},
-           std::move(attrs));
+  std::vector<ir::ValueId> inputs{batched(b, viewed(b, found->q)), batched(b, k), batched(b, v),
+                                  mask};
+  if (parts.k) inputs.insert(inputs.end(), {parts.k->inputs[0], parts.v->inputs[0]});
+  const ir::ValueId y = b.op("attention", std::move(inputs), std::move(attrs));
   const ir::ValueId shaped = b.ok() && b.rank(y) != at.type(at.out()).rank()
                                  ? reshape_to(b, y, *at.type(at.out()).shape)
                                  : y;

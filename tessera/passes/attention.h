@@ -3,7 +3,8 @@
 // of (B, H, S, E), or (H, S, E) with one batch. The scale may stand in any place before the mask,
 // also divided between q and k, and behind views of them; a soft cap c tanh(x / c) may follow it.
 // Masks are sums, also several; select(visible, scores, -inf); and
-//   what is 0 where j <= i and lowest above -> causal, where there are as many keys as queries
+//   what is 0 where j <= i and lowest above -> causal, where there are as many keys as queries, or
+//                                              keys and values are a past and as many new ones
 //   what hides nothing                      -> no mask
 // Keys and values repeated for groups of query heads are taken as they are before.
 //

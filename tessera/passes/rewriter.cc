@@ -163,16 +163,33 @@ bool Site::rename(std::span<const ir::ValueId> values, std::string text) {
   rewriter_.forward_.resize(g.values.size(), ir::kAbsent);
   for (size_t i = 0; i < values.size(); ++i) {
     if (node.outputs[i] == ir::kAbsent || values[i] == ir::kAbsent) continue;
-    ir::ValueInfo &from = g.value(node.outputs[i]), &to = g.value(values[i]);
-    to.type = from.type;
-    if (!to.contents) to.contents = from.contents;
-    if (to.name.empty()) to.name = std::move(from.name);
-    from.name.clear();
-    rewriter_.forward_[static_cast<size_t>(node.outputs[i])] = values[i];
-    for (int use = uses(node.outputs[i]); use > 0; --use) rewriter_.acquire(values[i]);
+    forward(node.outputs[i], values[i], uses(node.outputs[i]));
+  }
+  // Its own use ends with this node.
+  for (const auto& [value, id] : stand_ins_) {
+    const int own = static_cast<int>(std::count(node.inputs.begin(), node.inputs.end(), value));
+    const int others = uses(value) - own;
+    forward(value, id, others);
+    for (int use = others; use > 0; --use) rewriter_.release(value);
   }
   rewriter_.fired_.push_back(
       {rewriter_.pass_, builder_ ? builder_->origin() : node.origin, std::move(text)});
+  return true;
+}
+
+void Site::forward(ir::ValueId from, ir::ValueId to, int uses) {
+  ir::ValueInfo &old = rewriter_.graph_.value(from), &fresh = rewriter_.graph_.value(to);
+  fresh.type = old.type;
+  if (!fresh.contents) fresh.contents = old.contents;
+  if (fresh.name.empty()) fresh.name = std::move(old.name);
+  old.name.clear();
+  rewriter_.forward_[static_cast<size_t>(from)] = to;
+  for (; uses > 0; --uses) rewriter_.acquire(to);
+}
+
+bool Site::stand_in(ir::ValueId value, ir::ValueId id) {
+  if ((builder_ && !builder_->ok()) || !fits(value, id)) return false;
+  stand_ins_.emplace_back(value, id);
   return true;
 }
 
@@ -232,6 +249,45 @@ void Rewriter::undo(size_t nodes, size_t values) {
   graph_.nodes.erase(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(nodes), graph_.nodes.end());
   graph_.values.erase(graph_.values.begin() + static_cast<std::ptrdiff_t>(values),
                       graph_.values.end());
+}
+
+bool Rewriter::defer(std::span<const ir::ValueId> values, ir::ValueId until) {
+  const auto at = static_cast<size_t>(graph_.value(until).producer);
+  std::vector<bool> follows(graph_.values.size()), moves(at);
+  auto any = [&](const ir::Node& node) {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId id) {
+      return id != ir::kAbsent && follows[static_cast<size_t>(id)];
+    });
+  };
+  for (size_t n = 0; n < at; ++n) {
+    const ir::Node& node = graph_.nodes[n];
+    const bool reads = std::any_of(values.begin(), values.end(), [&](ir::ValueId id) {
+      return std::find(node.inputs.begin(), node.inputs.end(), id) != node.inputs.end();
+    });
+    if (!reads && !any(node)) continue;
+    moves[n] = true;
+    for (ir::ValueId id : node.outputs) {
+      if (id == ir::kAbsent) continue;
+      follows[static_cast<size_t>(id)] = true;
+      if (!graph_.type(id).ranked()) return false;
+      for (const op::Expr& d : *graph_.type(id).shape)
+        if (const auto name = d.as_symbol(); name && name->starts_with('_')) return false;
+    }
+  }
+  if (any(graph_.nodes[at])) return false;
+  std::vector<ir::Node> moved;
+  auto to = graph_.nodes.begin();
+  for (size_t n = 0; n <= at; ++n) {
+    if (n < at && moves[n])
+      moved.push_back(std::move(graph_.nodes[n]));
+    else if (ir::Node& node = graph_.nodes[n]; &*to++ != &node)
+      *(to - 1) = std::move(node);
+  }
+  std::move(moved.begin(), moved.end(), to);
+  for (size_t n = 0; n <= at; ++n)
+    for (ir::ValueId id : graph_.nodes[n].outputs)
+      if (id != ir::kAbsent) graph_.value(id).producer = static_cast<int32_t>(n);
+  return true;
 }
 
 void Rewriter::walk(const Rule& rule) {

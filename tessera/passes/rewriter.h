@@ -60,6 +60,9 @@ class Site {
   }
   // As replace, where the operator itself says that these are its results, of whatever rank.
   bool rename(std::span<const ir::ValueId> values, std::string text);
+  // Later readers of `value`, which is not this node's, read `id` instead, if this node is
+  // replaced. False where the types differ. @pre all readers but this node come after it
+  bool stand_in(ir::ValueId value, ir::ValueId id);
   // Remembers why the rule does not fire here. Always false.
   bool miss(std::string reason, std::span<const ir::Node* const> others = {});
 
@@ -69,6 +72,8 @@ class Site {
   bool fits(ir::ValueId from, ir::ValueId to) const;
   Rewriter& rewriter_;
   size_t first_value_;  // what is emitted here comes from this index on
+  std::vector<std::pair<ir::ValueId, ir::ValueId>> stand_ins_;
+  void forward(ir::ValueId from, ir::ValueId to, int uses);
   std::optional<ir::Builder> builder_;
 };
 
@@ -89,6 +94,11 @@ class Rewriter {
   // Shows the rule every needed node of the graph (not of bodies). A rule emits at most kRoom nodes
   // and values at a site.
   void walk(const Rule& rule);
+
+  // Moves whatever reads one of `values`, directly or not, behind the node that yields `until`,
+  // which itself stays. False, and nothing has happened, where that node needs what would be moved,
+  // or that yields run-time sizes. Not during a walk.
+  bool defer(std::span<const ir::ValueId> values, ir::ValueId until);
 
   static constexpr size_t kRoom = 256;
 

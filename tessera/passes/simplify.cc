@@ -13,6 +13,7 @@
 #include "tessera/passes/layer_norm.h"
 #include "tessera/passes/mean_pool.h"
 #include "tessera/passes/pad.h"
+#include "tessera/passes/past.h"
 #include "tessera/passes/relu.h"
 #include "tessera/passes/reshapes.h"
 #include "tessera/passes/scale.h"
@@ -44,6 +45,7 @@ constexpr Row kRows[] = {
     {"layer_norm", layer_norm},  // (x - mean(x)) / sqrt(var + e) -> layer_norm
     {"mean_pool", mean_pool},    // mean over the pixels -> global_average_pool
     {"attention", attention},    // softmax(q k^T) v -> attention
+    {"past", past},              // attention(q, concat(a, k), ...) -> attention(q, k, ..., a)
     {"slices", slices},          // gather(x, 2) -> slice(x, 2, 3)
     {"transposes", transposes},  // f(transpose(x)) -> transpose(f(x))
     {"reshapes", reshapes},      // reshape(reshape(x)) -> reshape(x)

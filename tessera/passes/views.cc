@@ -238,8 +238,7 @@ class Viewer {
     for (int id : i.in) {
       if (id == kNone) return;
       const Expr size = slot(id).type.dim(static_cast<int>(axis));
-      if (slot(id).layout == slot(i.out[0]).layout && slot(id).alias == kNone &&
-          written_by_launches(id) && redirect(id, part, &i)) {
+      if (slot(id).layout == slot(i.out[0]).layout && becomes(id, part, &i)) {
         ++redirected;
       } else if (!copy(n, id, part, slot(i.out[0]).layout)) {
         redirected = 0;
@@ -254,6 +253,15 @@ class Viewer {
     }
     report_.concats += redirected;
     dead_.insert(&i);
+  }
+
+  // The slot, or that which it is another view of, becomes a part of another.
+  bool becomes(int id, const Place& part, const Instruction* except) {
+    const int root = slot(id).alias;
+    if (root == kNone) return written_by_launches(id) && redirect(id, part, except);
+    if (slot(id).view || slot(root).alias != kNone || !written_by_launches(root)) return false;
+    auto strides = renamed(slot(id), part.strides, slot(root));
+    return strides && redirect(root, {part.root, part.offset, *std::move(strides)}, except);
   }
 
   bool written_by_launches(int id) {

@@ -106,6 +106,11 @@ TEST(Past, SixtyFourLengthsPlanAtMostThreeTimes) {
   }
   EXPECT_LE(device->counters().plans, 3);
   EXPECT_EQ(past.tensor().dims(), (op::Dims{2, 1, 2, 65, 8}));
+  // The attention writes the new cache where it belongs: nothing is copied beside.
+  for (const plan::Instruction& i : device->plan()->main.body) {
+    const std::string_view op = i.op ? i.op->name : "";
+    EXPECT_TRUE(op != "concat" && op != "relayout") << op;
+  }
 }
 
 // The same of an exported model: inputs input_ids (1, 1) and past (layers, 2, 1, heads, length,

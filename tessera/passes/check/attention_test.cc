@@ -126,6 +126,40 @@ TEST(Attention, OneQueryBehindAPast) {
            kSums);
 }
 
+// Several queries behind a past: query i sees it, and new keys up to i.
+TEST(Attention, CausalBehindAPast) {
+  rewrites(
+      "attention",
+      R"(graph @"g"(%0: f32[1,2,s,4], %1: f32[1,2,p,4], %2: f32[1,2,s,4], %3: f32[1,2,p,4], %4: f32[1,2,s,4]) {
+  %5 = concat(%1, %2) {axis = 2} : f32[1,2,p + s,4]
+  %6 = concat(%3, %4) {axis = 2} : f32[1,2,p + s,4]
+  %7 = constant i64[] {0}
+  %8 = constant i64[] {1}
+  %9 = constant i64[] {2}
+  %10 = shape_of(%1) : i64[4]
+  %11 = gather(%10, %9) {axis = 0} : i64[]
+  %12 = shape_of(%5) : i64[4]
+  %13 = gather(%12, %9) {axis = 0} : i64[]
+  %14 = range(%7, %13, %8) : i64[p + s]
+  %15 = range(%11, %13, %8) : i64[s]
+  %16 = constant i64[1] {1}
+  %17 = unsqueeze(%15, %16) : i64[s,1]
+  %18 = le(%14, %17) : bool[s,p + s]
+  %19 = transpose(%5) {perm = [0, 1, 3, 2]} : f32[1,2,4,p + s]
+  %20 = dot(%0, %19) : f32[1,2,s,p + s]
+  %21 = constant f32[] {-inf}
+  %22 = select(%18, %20, %21) : f32[1,2,s,p + s]
+  %23 = softmax(%22) : f32[1,2,s,p + s]
+  %24 = dot(%23, %6) : f32[1,2,s,4]
+  return %24 "y"
+})",
+      R"(graph @"g"(%0: f32[1,2,s,4], %1: f32[1,2,p,4], %2: f32[1,2,s,4], %3: f32[1,2,p,4], %4: f32[1,2,s,4]) {
+  %5 = attention(%0, %2, %4, _, %1, %3) {causal = 1, scale = 1.0} : f32[1,2,s,4]
+  return %5 "y"
+})",
+      kSums);
+}
+
 TEST(Attention, ByCondition) {
   rewrites("attention",
            R"(graph @"g"(%0: f32[1,2,3,4], %1: f32[1,2,3,4], %2: f32[1,2,3,4], %3: bool[1,1,3,3]) {

@@ -175,13 +175,18 @@ class Generator {
     return ir::find_composite(row.op)->decompose(b_, row.attrs, in, 1)[0];
   }
 
-  // Heads that look at themselves, causally or not.
+  // Heads that look at themselves, causally or not, and at a past or not.
   ValueId attention(ValueId x) {
     const int rank = b_.rank(x);
     if ((rank != 3 && rank != 4) || size(x, rank - 1) < 1 || size(x, rank - 3) < 1) return unary(x);
     const ValueId q = rank == 3 ? b_.unsqueeze(x, {0}) : x;
-    return ir::find_composite("attention")
-        ->decompose(b_, {{"causal", pick(2)}, {"scale", 0.5}}, {q, b_.unary("tanh", q), q}, 1)[0];
+    std::vector<ValueId> in{q, b_.unary("tanh", q), q};
+    if (pick(2) == 0) in.insert(in.end(), {ir::kAbsent, b_.unary("neg", q), b_.unary("abs", q)});
+    const std::vector<ValueId> y =
+        ir::find_composite("attention")
+            ->decompose(b_, {{"causal", pick(2)}, {"scale", 0.5}}, in, 3);
+    // Keys with their past are read elsewhere, too.
+    return pick(3) == 0 ? b_.concat({y[1], y[0]}, 2) : y[0];
   }
 
   ValueId step(ValueId x) {
