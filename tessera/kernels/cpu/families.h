@@ -25,12 +25,12 @@ std::span<const Row> pool_rows();
 std::span<const Row> quantize_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> resize_rows();
-std::span<const Row> rnn_rows();
 std::span<const Row> softmax_rows();
 // With their entries.
 Family index_family();
 Family integer_dot_family();
 Family move_family();
 Family relayout_family();
+Family rnn_family();
 
 }  // namespace tessera::kernels::cpu

@@ -69,11 +69,11 @@ std::vector<Family> families(std::span<const Entry> entries) {
       {quantize_rows(), {}},
       {reduce_rows(), {}},
       {resize_rows(), {}},
-      {rnn_rows(), {}},
       {softmax_rows(), {}},
       index_family(),
       move_family(),
       relayout_family(),
+      rnn_family(),
   };
 }
 

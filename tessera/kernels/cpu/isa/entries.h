@@ -6,6 +6,8 @@
 #define TESSERA_ISA_ENTRIES(X) \
   X(attention)                 \
   X(attention_few)             \
+  X(attention_append)          \
+  X(attention_join)            \
   X(attention_keys)            \
   X(gemm)                      \
   X(gemv)                      \
@@ -21,6 +23,7 @@
   X(winograd)                  \
   X(resize)                    \
   X(rnn)                       \
+  X(rnn_input)                 \
   X(chain)                     \
   X(reduce)                    \
   X(pool)                      \

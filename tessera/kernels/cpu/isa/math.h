@@ -42,8 +42,9 @@ TESSERA_INLINE Vec power_of_two(Vec rounded) { return float_of(bits_of(rounded) 
 
 constexpr float kLog2E = 1.44269504f;
 constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;  // products with n are exact
-constexpr float kExp2[] = {1.000000072f,    6.931469659e-1f, 2.402211762e-1f,
-                           5.550714319e-2f, 9.675655455e-3f, 1.327641013e-3f};  // [-1/2, 1/2]
+constexpr float kExp2[] = {
+    1.0f,           6.931469756e-1f, 2.402224046e-1f, 5.550735275e-2f, 9.671622221e-3f,
+    1.326463599e-3f};  // [-1/2, 1/2]
 constexpr float kExp[] = {1.0f,          1.0f,          0.5f,         1.6666512e-1f,
                           4.1666187e-2f, 8.3695985e-3f, 1.3951717e-3f};  // [-ln(2)/2, ln(2)/2]
 

@@ -21,12 +21,14 @@ TESSERA_INLINE int64_t offset_of(const RowSpace& rows, int k, int64_t row) {
 struct WholeVector {
   Vec load(const float* p) const { return TESSERA_ISA_NAME::load(p); }
   Vec load(const float* p, Vec) const { return TESSERA_ISA_NAME::load(p); }
+  Vec only(Vec v, Vec) const { return v; }
   void store(float* p, Vec v) const { TESSERA_ISA_NAME::store(p, v); }
 };
 struct PartOfVector {
   Part part;
   Vec load(const float* p) const { return part.load(p); }
   Vec load(const float* p, Vec rest) const { return part.load(p, rest); }
+  Vec only(Vec v, Vec rest) const { return part.only(v, rest); }
   void store(float* p, Vec v) const { part.store(p, v); }
 };
 struct OneDouble {

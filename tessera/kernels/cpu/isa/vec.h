@@ -86,6 +86,7 @@ class Part {
   Vec load(const float* p) const { return _mm512_maskz_loadu_ps(mask_, p); }
   // The other lanes as in `rest`.
   Vec load(const float* p, Vec rest) const { return _mm512_mask_loadu_ps(rest, mask_, p); }
+  Vec only(Vec v, Vec rest) const { return _mm512_mask_mov_ps(rest, mask_, v); }
   void store(float* p, Vec v) const { _mm512_mask_storeu_ps(p, mask_, v); }
 
  private:
@@ -95,9 +96,8 @@ class Part {
       : mask_(_mm256_cmpgt_epi32(_mm256_set1_epi32(count),
                                  _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
   Vec load(const float* p) const { return _mm256_maskload_ps(p, mask_); }
-  Vec load(const float* p, Vec rest) const {
-    return _mm256_blendv_ps(rest, load(p), _mm256_castsi256_ps(mask_));
-  }
+  Vec load(const float* p, Vec rest) const { return only(load(p), rest); }
+  Vec only(Vec v, Vec rest) const { return _mm256_blendv_ps(rest, v, _mm256_castsi256_ps(mask_)); }
   void store(float* p, Vec v) const { _mm256_maskstore_ps(p, mask_, v); }
 
  private:
@@ -131,6 +131,10 @@ class Part {
   Vec load(const float* p) const { return load(p, Vec{}); }
   Vec load(const float* p, Vec rest) const {
     std::memcpy(&rest, p, bytes_);
+    return rest;
+  }
+  Vec only(Vec v, Vec rest) const {
+    std::memcpy(&rest, &v, bytes_);
     return rest;
   }
   void store(float* p, Vec v) const { std::memcpy(p, &v, bytes_); }
