@@ -163,6 +163,7 @@ Result<session::LoadOptions> load_options(const ModelOptions& options) {
   load.threads = options.threads;
   load.fuse = options.fuse;
   load.isa = options.isa;
+  load.provider = options.provider;
   TRY(check_dims(options, load));
   return load;
 }

@@ -141,6 +141,8 @@ Result<std::vector<ir::Graph>> samples() {
   conv(96, 28, 96, 3, 1, 96);
   conv(240, 14, 240, 5, 1, 240);
   conv(128, 28, 128, 3, 1, 8);
+  conv(272, 28, 68, 1, 1, 4);
+  conv(256, 14, 256, 3, 1, 32);
   // Depthwise, then pointwise, in one.
   for (auto [c, size, m] : {std::array<int64_t, 3>{96, 28, 24}, {240, 14, 80}, {384, 14, 64}}) {
     ir::Graph g("sample");
@@ -166,6 +168,8 @@ Result<std::vector<ir::Graph>> samples() {
 }
 
 // Time that the claim's stated work takes at the peak is its efficiency; the median over samples.
+// Of oneDNN's, whose speed depends on more than we know, the least: it is to be had where it wins
+// for certain.
 Status measure_kernels(const runtime::Machine& machine, kernels::Rates& rates,
                        const std::function<void(const std::string&)>& progress) {
   std::map<std::string, std::vector<double>> reached;
@@ -190,7 +194,8 @@ Status measure_kernels(const runtime::Machine& machine, kernels::Rates& rates,
   }
   for (auto& [kernel, list] : reached) {
     std::sort(list.begin(), list.end());
-    rates.efficiency[kernel] = std::clamp(list[list.size() / 2], 1e-3, 4.0);
+    const double part = kernel.starts_with("onednn.") ? list.front() : list[list.size() / 2];
+    rates.efficiency[kernel] = std::clamp(part, 1e-3, 4.0);
   }
   return {};
 }

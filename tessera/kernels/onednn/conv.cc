@@ -1,23 +1,41 @@
-// conv(x, w, bias?) in f32, row-major or channels-last: rows onednn.conv, and apart, since their
-// speeds are, onednn.conv_pointwise and onednn.conv_grouped.
+// conv(x, w, bias?) in f32: rows onednn.conv, conv_pointwise, conv_depthwise and conv_grouped on
+// channels-last operands, conv_plain on row-major ones: apart, since their speeds are.
+#include <algorithm>
+
 #include "tessera/kernels/cpu/conv_shape.h"
 #include "tessera/kernels/onednn/rows.h"
 #include "tessera/kernels/onednn/work.h"
+#include "tessera/op/layouts.h"
 
 namespace tessera::kernels::onednn {
 namespace {
 
 using cpu::ConvShape;
 
-enum class Class { kPlain, kPointwise, kGrouped };
-Class class_of(const ConvShape& s) {
-  return s.G > 1                       ? Class::kGrouped
-         : cpu::product(s.kernel) == 1 ? Class::kPointwise
-                                       : Class::kPlain;
+// Row-major; and channels-last: one group and several taps, one tap, one channel to a group, more.
+enum class Class { kPlain, kDense, kPointwise, kDepthwise, kGrouped };
+constexpr std::string_view kNeeds[] = {"row-major", "channels-last, one group and several taps",
+                                       "channels-last, one group and one tap",
+                                       "channels-last, a channel in and out for each group",
+                                       "channels-last and groups of several channels"};
+Class class_of(const Problem& p, const ConvShape& s) {
+  if (!op::is_channels_last(p.in[0])) return Class::kPlain;
+  if (s.G > 1) return s.C == 1 && s.M == 1 ? Class::kDepthwise : Class::kGrouped;
+  return cpu::product(s.kernel) == 1 ? Class::kPointwise : Class::kDense;
 }
 
-void fill_window(const Problem& p, const ConvShape& s, Spec& spec) {
-  (void)p;
+// Channels of wider groups are filled up to whole vectors.
+double flops_of(const Problem& p, const ConvShape& s) {
+  constexpr int64_t kVector = 16;
+  const double flops = cpu::conv_flops(p, s);
+  if (s.G == 1 || (s.C == 1 && s.M == 1)) return flops;
+  const auto filled = [](int64_t n) {
+    return static_cast<double>(cpu::ceil_div(n, kVector) * kVector) / static_cast<double>(n);
+  };
+  return flops * filled(s.C) * filled(s.M);
+}
+
+void fill_window(const ConvShape& s, Spec& spec) {
   for (size_t i = 0; i < 3; ++i) {
     const int64_t span = (s.kernel[i] - 1) * s.dilation[i] + 1;
     spec.stride[i] = s.stride[i];
@@ -42,8 +60,7 @@ Place grouped(const Place& w, int64_t rank, int64_t groups) {
 Reason plan(const Problem& p, Class wanted, ConvShape& shape, Work& work) {
   Reason why = cpu::check_conv(p, shape);
   if (!why.fine()) return why;
-  static constexpr std::string_view kNames[] = {"one group and several taps", "one tap", "groups"};
-  why.need(class_of(shape) == wanted, "need {}", kNames[static_cast<size_t>(wanted)]);
+  why.need(class_of(p, shape) == wanted, "need {}", kNeeds[static_cast<size_t>(wanted)]);
   why.need(p.in[1].constant, "the weights are not constant");
   why.need(p.in[0].count() > 0 && p.out[0].count() > 0 && p.in[1].count() > 0,
            "nothing to compute");
@@ -61,13 +78,13 @@ Reason plan(const Problem& p, Class wanted, ConvShape& shape, Work& work) {
   s.has_bias = p.has(2);
   if (s.has_bias)
     why.need(p.in[2].strides.empty() || p.in[2].strides == Dims{1}, "the bias is strided");
-  fill_window(p, shape, s);
+  fill_window(shape, s);
   for (int64_t end : s.pad_end) why.need(end >= 0, "the last window leaves {} elements", -end);
   for (int64_t begin : s.pad) why.need(begin >= 0, "negative padding");
   add_steps(p, work, why);
   if (!why.fine()) return why;
-  constexpr double kItemFlops = 2e7;
-  cut(work, s.x.dims[0] > 1 ? 0 : 2, cpu::conv_flops(p, shape), kItemFlops);
+  constexpr double kItemFlops = 1e7;
+  cut_images(work, cpu::conv_flops(p, shape), kItemFlops);
   settle(work, why);
   return why;
 }
@@ -78,7 +95,9 @@ Claim probe(const Problem& p) {
   Work work = {};
   const Reason why = plan(p, kClass, shape, work);
   if (!why.fine()) return why.refusal();
-  return offer(p, work, cpu::conv_flops(p, shape), NumericClass::kReassociated);
+  Claim c = offer(p, work, flops_of(p, shape), NumericClass::kReassociated);
+  if (kClass == Class::kPlain) c.efficiency *= 0.2;  // by products of rows that it gathers
+  return c;
 }
 
 template <Class kClass>
@@ -103,8 +122,9 @@ template <Class kClass>
 constexpr Row row(std::string_view name) {
   return {"conv", name, probe<kClass>, prepare<kClass>, pack<kClass>, true};
 }
-constexpr Row kRows[] = {row<Class::kPlain>("onednn.conv"),
+constexpr Row kRows[] = {row<Class::kPlain>("onednn.conv_plain"), row<Class::kDense>("onednn.conv"),
                          row<Class::kPointwise>("onednn.conv_pointwise"),
+                         row<Class::kDepthwise>("onednn.conv_depthwise"),
                          row<Class::kGrouped>("onednn.conv_grouped")};
 
 }  // namespace

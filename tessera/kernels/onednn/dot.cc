@@ -54,7 +54,7 @@ Reason plan(const Problem& p, Work& work) {
   s.any_weights = p.in[1].constant && s.rank == 2 && p.in[1].strides.empty();
   add_steps(p, work, why);
   if (!why.fine()) return why;
-  constexpr double kItemFlops = 2e7;
+  constexpr double kItemFlops = 1e7;
   const double flops = 2.0 * static_cast<double>(p.out[0].count() * s.x.dims[s.rank - 1]);
   cut(work, s.rank > 2 && s.y.dims[0] > 1 ? 0 : s.rank - 2, flops, kItemFlops);
   settle(work, why);

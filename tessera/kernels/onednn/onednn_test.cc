@@ -23,6 +23,13 @@ class Onednn : public ::testing::Test {
   }
 };
 
+// For other processors oneDNN has few kernels.
+void expect_most([[maybe_unused]] int ran, [[maybe_unused]] int least) {
+#if defined(__x86_64__)
+  EXPECT_GE(ran, least);
+#endif
+}
+
 std::string channels_last(const Dims& dims) {
   return std::string(op::channels_last(static_cast<int>(dims.size())));
 }
@@ -73,14 +80,14 @@ TEST_F(Onednn, Dot) {
     if (random() % 2) add_steps(c, y, {n}, {}, random);
     ran += check(table(), c, random, {.products = k});
   }
-  EXPECT_GT(ran, 50);
+  expect_most(ran, 50);
 }
 
 // Large enough to be cut into items.
 TEST_F(Onednn, DotInItems) {
   for (const Dims& lead : {Dims{}, Dims{3}}) {
     Dims a = lead, b = lead;
-    a.insert(a.end(), {lead.empty() ? 520 : 200, 130}), b.insert(b.end(), {130, 310});
+    a.insert(a.end(), {lead.empty() ? 260 : 100, 130}), b.insert(b.end(), {130, 310});
     Case c{.op = "dot", .in = {floats(a), floats(b)}, .constant = {false, lead.empty()}};
     EXPECT_EQ(check(table(), c, random, {.products = 130}), 1);
   }
@@ -129,7 +136,7 @@ TEST_F(Onednn, Conv) {
     if (random() % 2) add_steps(c, y, vector, place, random);
     ran += check(table(), c, random, {.products = w[1] * kernel * kernel * kernel});
   }
-  EXPECT_GT(ran, 40);
+  expect_most(ran, 40);
 }
 
 TEST_F(Onednn, ConvInItems) {
@@ -147,7 +154,7 @@ TEST_F(Onednn, ConvInItems) {
       if (last) place.layout = channels_last(x);
       c.placed = {place};
       c.out_placed = place;
-      check(table(), c, random, {.products = 800});
+      expect_most(check(table(), c, random, {.products = 800}), 1);
     }
 }
 
@@ -178,7 +185,7 @@ TEST_F(Onednn, Pool) {
     c.out_placed = place;
     ran += check(table(), c, random, {});
   }
-  EXPECT_GT(ran, 20);
+  expect_most(ran, 20);
 }
 
 TEST_F(Onednn, Rows) {
@@ -213,7 +220,7 @@ TEST_F(Onednn, KeepsNan) {
             .constant = {false, true}};
   conv.arity = 2;
   conv.steps = {{"relu", {}, {2}}};
-  EXPECT_EQ(check(table(), conv, random, {.rel = 1e30, .products = 0}), 1);
+  expect_most(check(table(), conv, random, {.rel = 1e30, .products = 0}), 1);
   Case norm{.op = "layer_norm",
             .in = {floats({40, 33}, {.special = true}), floats({33}), floats({33})}};
   EXPECT_EQ(check(table(), norm, random, {.rel = 1e30, .products = 0}), 1);

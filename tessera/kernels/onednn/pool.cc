@@ -53,8 +53,7 @@ Reason plan(const Problem& p, Work& work) {
   s.x = *x, s.y = *y;
   fill_window(p, *window, kernel, s, why);
   constexpr double kItemElements = 65536;
-  if (why.fine())
-    cut(work, s.x.dims[0] > 1 ? 0 : 2, static_cast<double>(p.in[0].count()), kItemElements);
+  if (why.fine()) cut_images(work, static_cast<double>(p.in[0].count()), kItemElements);
   settle(work, why);
   return why;
 }

@@ -28,6 +28,14 @@ void cut_rows(Spec& s, int64_t from, int64_t to, int64_t& x_offset) {
   x_offset = first * s.x.strides[2];
 }
 
+// A batch of one has the stride of a packed one: oneDNN's kernels know layouts by all strides.
+void pack_batch(Place& place, int64_t rank) {
+  if (place.dims[0] != 1) return;
+  place.strides[0] = 1;
+  for (int64_t a = 1; a < rank; ++a)
+    place.strides[0] = std::max(place.strides[0], place.dims[a] * place.strides[a]);
+}
+
 void cut_place(Place& place, int64_t axis, int64_t from, int64_t count, int64_t& offset) {
   if (place.dims[axis] == 1) return;
   offset = from * place.strides[axis];
@@ -115,12 +123,21 @@ Item item_of(const Work& work, int64_t index) {
     cut_place(s.w, work.axis, from, count, item.w);
   for (int64_t i = 0; i < s.posts; ++i)
     cut_place(s.post[i].operand, work.axis, from, count, item.posts[i]);
+  pack_batch(s.x, s.rank);
+  pack_batch(s.y, s.rank);
+  for (int64_t i = 0; i < s.posts; ++i) pack_batch(s.post[i].operand, s.rank);
   return item;
 }
 
-void cut(Work& work, int64_t axis, double flops, double least) {
+void cut_images(Work& work, double work_in_all, double least) {
+  const Spec& s = work.spec;
+  const bool rows = s.x.dims[0] == 1 && s.x.strides[1] == 1 && s.y.strides[1] == 1;
+  cut(work, rows ? 2 : 0, work_in_all, least);
+}
+
+void cut(Work& work, int64_t axis, double work_in_all, double least) {
   const int64_t all = work.spec.y.dims[axis];
-  const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(flops / least), 1,
+  const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(work_in_all / least), 1,
                                              std::min(kMostItems, std::max<int64_t>(all, 1)));
   work.axis = axis;
   work.step = cpu::ceil_div(all, wanted);

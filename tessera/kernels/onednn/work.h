@@ -35,8 +35,10 @@ struct Item {
 };
 Item item_of(const Work& work, int64_t index);
 
-// Cuts where items of at least `flops` come out.
-void cut(Work& work, int64_t axis, double flops, double least);
+// Cuts where items of at least `least` of so much work come out.
+void cut(Work& work, int64_t axis, double work_in_all, double least);
+// Images, or where there is one, its rows: only channels-last, where they leave a packed image.
+void cut_images(Work& work, double work_in_all, double least);
 
 // The place of an operand with `rank` axes, its own the last of them; nothing where it is no order
 // of its axes.
