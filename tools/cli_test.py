@@ -99,8 +99,9 @@ class Help(Cli):
             self.assertIn("--json", text)
 
     def test_calibrate_is_used_by_plan(self):
-        text = self.text("calibrate", "--output", "c.json")
+        text = self.text("calibrate", "--output", "c.json", "--chip", "here.json")
         self.assertIn("GFLOP/s", text)
+        self.assertIn("measured: tessera calibrate", json.dumps(self.json("devices", "here.json")["chip"]))
         os.environ["TESSERA_CALIBRATION"] = str(self.folder / "c.json")
         try:
             self.assertIn("calibration", self.json("plan", "m.onnx")["rates"])
@@ -150,6 +151,42 @@ class Devices(Cli):
         self.assertTrue(devices["cpu:0"]["available"])
         self.assertGreater(devices["cpu:0"]["memory"][0]["capacity_bytes"], 0)
         self.assertIn("cpu:0", self.text("devices"))
+
+    def test_catalog(self):
+        chips = {c["id"]: c for c in self.json("devices", "--catalog")["chips"]}
+        self.assertAlmostEqual(chips["ascend910b2"]["flops_per_second"]["f16"] / 1e12, 353.9, 1)
+        self.assertFalse([c for c in chips.values() if "error" in c])
+        self.assertIn("tpu_v5e", self.text("devices", "--catalog"))
+
+    def test_one_chip(self):
+        text = self.text("devices", "sim:h100_sxm")
+        for part in ("132 sm x 4 x 512 x 2 x 1.83 GHz", "989.4 TFLOP/s", "ridge", "occupancy", "sources differ"):
+            self.assertIn(part, text)
+        chip = self.json("devices", "h100_sxm")
+        (peak,) = [p for p in chip["peaks"] if (p["unit"], p["dtype"]) == ("tensor", "f16")]
+        self.assertAlmostEqual(peak["ridge_flops_per_byte"], peak["flops_per_second"] / 3.35e12)
+        (quarter,) = [o for o in chip["occupancy"] if (o["threads"], o["registers_per_thread"], o["shared_bytes"]) == (128, 32, 48 << 10)]
+        self.assertEqual((quarter["blocks"], quarter["occupancy"]), (4, 0.25))
+        self.assertIn("published: ", chip["chip"]["memory"]["hbm"]["bytes_per_second"]["cite"])
+        self.refused("devices", "h100", says=["h100_pcie", "h100_sxm"])
+        self.refused("devices", "h100_sxm", "--catalog", says=["exclude"])
+
+    def test_a_chip_of_ones_own(self):
+        (self.folder / "chips").mkdir()
+        (self.folder / "chips/abacus.json").write_text(json.dumps({
+            "schema": "tessera.chip/1", "extends": "gemmini", "name": "Abacus", "cite": "assumed: made up",
+            "cores": {"core": {"count": 4}}}))
+        self.assertIn("4 core x 1 x 256 x 2 x 1 GHz", self.text("devices", "chips/abacus.json"))
+        (self.folder / "chips/bad.json").write_text('{"schema": "tessera.chip/1", "extends": "abacus", "color": 1}')
+        os.environ["TESSERA_CHIPS"] = str(self.folder / "chips")
+        try:
+            self.assertEqual(self.json("devices", "abacus")["files"], [str(self.folder / "chips/abacus.json"), "gemmini.json"])
+            chips = {c["id"]: c for c in self.json("devices", "--catalog")["chips"]}
+            self.assertEqual(chips["abacus"]["name"], "Abacus")
+            self.assertIn("/color: no such member", chips["bad"]["error"])
+            self.refused("devices", "bad", says=["bad.json: /color: no such member"])
+        finally:
+            del os.environ["TESSERA_CHIPS"]
 
     def test_unknown_device(self):
         self.refused("run", "m.onnx", "--random", "1", "--device", "abacus", says=["abacus", "cpu"])

@@ -50,6 +50,7 @@ def main():
         if not shutil.which("bash") or not list(prefix.rglob("completions/tessera")):
             sys.exit("no bash completion was installed")
         expect("the version", run(prefix / "bin/tessera", "--version").strip(), run("pkg-config", "--modversion", "tessera", env=environment).strip())
+        expect("the catalog of chips", run(prefix / "bin/tessera", "devices", "h100_sxm", cwd=scratch).split(":")[0], "h100_sxm")
     print("the installed program, library and headers work")
 
 

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/file.h"
+#include "tessera/base/machine.h"
+#include "tessera/chip/catalog.h"
 #include "tessera/cli/commands.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/session/calibration.h"
@@ -14,7 +16,7 @@ namespace tessera::cli {
 namespace {
 
 struct CalibrateArguments {
-  std::string output;
+  std::string output, chip;
   std::string provider = "own";
   bool json = false;
 };
@@ -31,6 +33,49 @@ std::string report(const session::Calibration& c, const std::string& path) {
   return table.str() + fmt::format("\nwritten to {}\n", path);
 }
 
+// The chip file of this machine: what is typical of its instruction set, with what was measured.
+// Clocks are not: the one written is that at which the units reach the measured peak.
+Result<std::string> chip_file(const session::Calibration& c) {
+  const std::string base = c.isa == "avx512" ? "cpu_avx512" : "cpu_avx2";
+  TRY_ASSIGN(const chip::Chip typical, chip::Catalog().load(base));
+  const chip::Unit& fma = typical.units.at("fma");
+  const double flops_per_cycle =
+      2.0 * static_cast<double>(fma.per_core.value) * fma.rates.at("f32").macs_per_cycle.value;
+  const double flops = c.rates.flops_per_ps * 1e12;
+  Json dram{{"bytes_per_second", c.rates.bytes_per_ps * 1e12}};
+  if (usable_memory().value > 0) dram["capacity_bytes"] = usable_memory().value;
+  Json j{{"schema", "tessera.chip/1"},
+         {"extends", base},
+         {"name", c.cpu.empty() ? "this machine" : c.cpu},
+         {"note", fmt::format("As seen by one process; instruction set {}.", c.isa)},
+         {"cite", "measured: tessera calibrate"},
+         {"cores",
+          {{"core",
+            {{"count", usable_cpus()},
+             {"clock_hz",
+              {{"value", flops / flops_per_cycle},
+               {"cite", fmt::format("derived: the measured {:.1f} GFLOP/s of a core over {:g} FLOP "
+                                    "a cycle",
+                                    flops / 1e9, flops_per_cycle)}}}}}}},
+         {"memory", {{"dram", std::move(dram)}}},
+         {"launch", {{"seconds", c.rates.launch_ps * 1e-12}}}};
+  for (const auto& [kernel, part] : c.rates.efficiency)
+    j["constants"]["efficiency." + kernel] = {{"value", part},
+                                              {"fitted_to", "runs of that kernel, share of the peak"}};
+  return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Status make_folder_of(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) return {};
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure)
+    return error(Code::kInvalidArgument, "cannot make folder '{}': {}", folder.string(),
+                 failure.message());
+  return {};
+}
+
 Result<int> calibrate(const CalibrateArguments& a) {
   const std::string path = a.output.empty() ? session::calibration_path() : a.output;
   if (path.empty()) return error(Code::kInvalidArgument, "nowhere to keep it: give --output FILE");
@@ -44,14 +89,13 @@ Result<int> calibrate(const CalibrateArguments& a) {
                              a.provider));
   }
   const std::string text = session::to_json(measured);
-  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
-    std::error_code failure;
-    std::filesystem::create_directories(folder, failure);
-    if (failure)
-      return error(Code::kInvalidArgument, "cannot make folder '{}': {}", folder.string(),
-                   failure.message());
-  }
+  TRY(make_folder_of(path));
   TRY(write_file(path, text));
+  if (!a.chip.empty()) {
+    TRY_ASSIGN(const std::string chip, chip_file(measured));
+    TRY(make_folder_of(a.chip));
+    TRY(write_file(a.chip, chip));
+  }
   if (a.json)
     TRY(print_json(Json::parse(text)));
   else
@@ -65,7 +109,8 @@ constexpr const char* kFooter =
     "core of the instruction set.\n"
     "The file is used from the next command on, on this processor only; TESSERA_CALIBRATION names "
     "another one, or 'none'.\n\n"
-    "Examples:\n  tessera calibrate\n  tessera calibrate --output here.json --json";
+    "Examples:\n  tessera calibrate\n  tessera calibrate --output here.json --json\n"
+    "  tessera calibrate --chip here_chip.json";
 
 }  // namespace
 
@@ -80,6 +125,8 @@ Job calibrate_command(Parser& parser) {
       .one_of({"own", "all"})
       .shows_default()
       .type_name("NAME");
+  verb.option("--chip", a->chip, "Write a chip file of this machine, too, to plan for it elsewhere")
+      .type_name("FILE");
   verb.flag("--json", a->json, "Print what was measured as one JSON object");
   verb.footer(kFooter);
   return [a] { return calibrate(*a); };

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tessera/cli/chips.h"
 #include "tessera/cli/commands.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/hal/device.h"
@@ -69,19 +70,41 @@ Status print_table(const Json& devices) {
   return print_text(table.str());
 }
 
+Status print_devices(bool json) {
+  const Json devices = list_devices();
+  return json ? print_json(Json{{"schema", "tessera.devices/1"}, {"devices", devices}})
+              : print_table(devices);
+}
+
 }  // namespace
 
 Job devices_command(Parser& parser) {
-  Verb verb = parser.verb("devices", "List what models can run on");
-  auto json = std::make_shared<bool>(false);
-  verb.flag("--json", *json, "Print one JSON object");
-  verb.footer("Examples:\n  tessera devices\n  tessera devices --json");
-  return {[json]() -> Result<int> {
-    const Json devices = list_devices();
-    if (*json)
-      TRY(print_json(Json{{"schema", "tessera.devices/1"}, {"devices", devices}}));
+  struct Arguments {
+    std::string name;
+    bool catalog = false, schema = false, json = false;
+  };
+  Verb verb = parser.verb("devices", "List what models can run on, and what is known of chips");
+  auto a = std::make_shared<Arguments>();
+  verb.option("name", a->name, "A chip of the catalog, or the path of a chip file")
+      .type_name("NAME");
+  verb.flag("--catalog", a->catalog, "List the chips that can be planned for");
+  verb.flag("--schema", a->schema, "Print the JSON Schema of chip files");
+  verb.flag("--json", a->json, "Print one JSON object");
+  verb.footer(
+      "TESSERA_CHIPS lists folders of further chip files, separated by colons.\n\n"
+      "Examples:\n  tessera devices\n  tessera devices --catalog\n  tessera devices h100_sxm "
+      "--json");
+  return {[a]() -> Result<int> {
+    if (!a->name.empty() + a->catalog + a->schema > 1)
+      return error(Code::kInvalidArgument, "NAME, --catalog and --schema exclude each other");
+    if (a->schema)
+      TRY(print_chip_schema());
+    else if (a->catalog)
+      TRY(print_catalog(a->json));
+    else if (!a->name.empty())
+      TRY(print_chip(a->name, a->json));
     else
-      TRY(print_table(devices));
+      TRY(print_devices(a->json));
     return kFine;
   }};
 }
