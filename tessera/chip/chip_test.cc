@@ -76,6 +76,61 @@ TEST(Peaks, Gpus) {
   EXPECT_NEAR(peak_of(mi300x, "matrix", "f32") / kTera, 163.4, 0.05);
 }
 
+// Cores x units x multiply-adds x 2 x clock is what vendors publish, to the digits that they give.
+TEST(Peaks, OthersAsPublished) {
+  const struct {
+    const char* chip;
+    const char* unit;
+    const char* type;
+    double tera;
+    double within;
+  } cases[] = {
+      {"v100_sxm", "tensor", "f16", 125, 0.5},
+      {"v100_sxm", "cuda", "f32", 15.7, 0.05},
+      {"a100_sxm_80gb", "tensor", "f16", 311.87, 0.01},
+      {"a100_sxm_80gb", "tensor", "tf32", 156, 0.1},
+      {"a100_sxm_80gb", "tensor", "i8", 624, 0.5},
+      {"a100_sxm_80gb", "cuda", "f32", 19.5, 0.05},
+      {"h100_pcie", "tensor", "f16", 756, 0.5},
+      {"h200_sxm", "tensor", "f16", 989.4, 0.05},
+      {"h800", "cuda", "f64", 1, 0.05},
+      {"l4", "tensor", "f16", 121, 0.5},
+      {"l4", "cuda", "f32", 30.3, 0.05},
+      {"b200", "tensor", "f16", 2250, 1},
+      {"b200", "tensor", "f4e2m1", 9000, 5},
+      {"mi210", "matrix", "f16", 181, 0.05},
+      {"mi250x", "matrix", "f16", 383, 0.05},
+      {"mi250x", "vector", "f32", 47.9, 0.05},
+      {"mi325x", "matrix", "f16", 1307.4, 0.05},
+      {"mi355x", "matrix", "f16", 2516.6, 0.05},
+      {"tpu_v3", "mxu", "bf16", 123, 0.5},
+      {"tpu_v4", "mxu", "bf16", 275, 0.5},
+      {"tpu_v5e", "mxu", "bf16", 197, 0.5},
+      {"tpu_v5e", "mxu", "i8", 394, 1},
+      {"tpu_v5p", "mxu", "bf16", 459, 0.5},
+      {"tpu_v6e", "mxu", "bf16", 918, 0.5},
+      {"gaudi2", "mme", "bf16", 432, 0.6},
+      {"gaudi3", "mme", "bf16", 1677, 1},
+      {"cpu_amx", "amx", "bf16", 109, 0.05},
+      {"ascend910a", "cube", "f16", 262, 0.2},
+      {"ascend910b1", "cube", "f16", 363.7, 0.05},
+      {"ascend910b3", "cube", "f16", 294.9, 0.05},
+      {"ascend910b4", "cube", "f16", 245.8, 0.05},
+      {"ascend910c_die", "cube", "f16", 353.9, 0.05},
+      {"ascend910c", "cube", "f16", 707.8, 0.05},
+      {"ascend310p3", "cube", "i8", 140, 2},
+      {"ascend310b", "cube", "i8", 20, 0.05},
+      {"ascend950pr", "cube", "f16", 378.5, 0.05},
+      {"ascend950dt", "cube", "f16", 432.5, 0.05},
+      {"ascend950dt", "cube", "f8e4m3fn", 865, 0.2},
+      {"scalesim_os", "array", "i8", 2.048, 1e-9},
+      {"gemmini", "array", "i8", 0.512, 1e-9},
+  };
+  for (const auto& c : cases)
+    EXPECT_NEAR(peak_of(load(c.chip), c.unit, c.type) / kTera, c.tera, c.within)
+        << c.chip << " " << c.unit << " " << c.type;
+}
+
 TEST(Peaks, ShowTheirArithmetic) {
   const Chip h100 = load("h100_sxm");
   for (const Peak& p : peaks(h100))
@@ -100,7 +155,10 @@ TEST(Occupancy, KnownCases) {
       // 48 KiB and the reserved 1 KiB: 4 of 49 KiB in 228 KiB; 4 blocks of 4 warps of 64.
       {"h100_sxm", {128, 32, Bytes(48 << 10)}, 4, 0.25, "shared memory"},
       // 2048 registers a warp: 32 warps, 4 blocks of 8.
-      {"h100_sxm", {256, 64, Bytes(0)}, 4, 0.5, "registers"},
+      {"a100_sxm_80gb", {256, 64, Bytes(0)}, 4, 0.5, "registers"},
+      // No reserve before Ampere; 48 warps a core on Ada.
+      {"v100_sxm", {64, 32, Bytes(32 << 10)}, 3, 6. / 64, "shared memory"},
+      {"l4", {256, 32, Bytes(0)}, 6, 1, "warps"},
       {"h100_sxm", {1024, 32, Bytes(0)}, 2, 1, "warps"},
       {"h100_sxm", {32, 16, Bytes(0)}, 32, 0.5, "blocks"},
       // 255 registers round up to 256 a lane: 8 warps, of which a block of 5 takes 5.

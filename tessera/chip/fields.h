@@ -17,17 +17,19 @@ enum class Need : bool { kOptional, kRequired };
 
 // Of a number: low < x <= high, or low <= x where the low end counts.
 struct Range {
+  std::string_view name;
   double low;
   double high;
   bool low_counts;
+  bool whole;
 };
-inline constexpr Range kCounts{1, 1e9, true};
-inline constexpr Range kSizes{1, 9007199254740992.0, true};
-inline constexpr Range kRates{0, 1e18, false};
-inline constexpr Range kTimes{0, 60, true};
-inline constexpr Range kCycles{0, 1e9, true};
-inline constexpr Range kBits{1, 128, true};
-inline constexpr Range kAny{-1e18, 1e18, true};
+inline constexpr Range kCounts{"count", 1, 1e9, true, true};
+inline constexpr Range kSizes{"size", 1, 9007199254740992.0, true, true};
+inline constexpr Range kBits{"bits", 1, 128, true, true};
+inline constexpr Range kRates{"rate", 0, 1e18, false, false};
+inline constexpr Range kTimes{"time", 0, 60, true, false};
+inline constexpr Range kCycles{"cycles", 0, 1e9, true, false};
+inline constexpr const Range* kRanges[] = {&kCounts, &kSizes, &kBits, &kRates, &kTimes, &kCycles};
 
 template <class E>
 using Name = std::pair<E, std::string_view>;

@@ -21,8 +21,9 @@ constexpr std::string_view kSchema = "tessera.chip/1";
 constexpr int kMaxDepth = 16;  // of objects in a file
 constexpr int kMaxBases = 8;   // files that extend each other
 constexpr size_t kMaxBytes = 1 << 20;
-constexpr size_t kMaxText = 2000;    // characters of a string
-constexpr size_t kMaxMembers = 500;  // of a map or list
+constexpr size_t kMaxText = 2000;                    // characters of a string
+constexpr Range kAny{"", -1e18, 1e18, true, false};  // of what other sources say
+constexpr size_t kMaxMembers = 500;                  // of a map or list
 
 std::string child(const std::string& at, std::string_view key) {
   std::string result = at + "/";
@@ -292,8 +293,7 @@ class Reader {
   }
 
   // The member "value" of `j`.
-  void read_number(const Json& j, const std::string& at, const Range& range, bool whole,
-                   double& x) {
+  void read_number(const Json& j, const std::string& at, const Range& range, double& x) {
     const auto found = j.find("value");
     if (found == j.end() || !found->is_number()) return refuse(at, "must be a number");
     x = found->get<double>();
@@ -301,7 +301,7 @@ class Reader {
       return refuse(at, fmt::format("{}, need {} {}", x,
                                     range.low_counts ? "at least" : "more than", range.low));
     if (!(x <= range.high)) return refuse(at, fmt::format("{}, need at most {}", x, range.high));
-    if (whole && x != std::floor(x)) refuse(at, fmt::format("{}, need a whole number", x));
+    if (range.whole && x != std::floor(x)) refuse(at, fmt::format("{}, need a whole number", x));
   }
 
   static void assign(double x, double& v) { v = x; }
@@ -312,9 +312,8 @@ class Reader {
   template <class T>
   void read_fact(const Json& j, const std::string& at, Fact<T>& fact, const Range& range) {
     if (!j.is_object()) return refuse(at, "must be a number");
-    constexpr bool kWhole = std::is_same_v<T, int64_t> || std::is_same_v<T, Bytes>;
     double x = 0;
-    read_number(j, at, range, kWhole, x);
+    read_number(j, at, range, x);
     if (error_) return;
     assign(x, fact.value);
     read_cite(j, at, fact.cite);
@@ -340,7 +339,7 @@ class Reader {
       const std::string where = child(at, std::to_string(i));
       if (!j[i].is_object()) return refuse(where, "must be an object");
       Conflict& conflict = conflicts.emplace_back();
-      read_number(j[i], where, kAny, false, conflict.value);
+      read_number(j[i], where, kAny, conflict.value);
       read_cite(j[i], where, conflict.cite);
       for (const auto& item : j[i].items())
         if (item.key() != "value" && item.key() != "cite")
@@ -465,6 +464,7 @@ class Writer {
 
 // ---- the schema
 
+// Null, by which a derived file removes a member of its base, is allowed everywhere.
 class Describer {
  public:
   template <class S>
@@ -472,20 +472,34 @@ class Describer {
     S s{};
     Describer d;
     fields(d, s);
-    d.properties_["cite"] = {{"$ref", "#/$defs/cite"}};
-    return {{"type", "object"},
+    d.properties_["cite"] = reference("cite");
+    return {{"type", {"object", "null"}},
             {"properties", std::move(d.properties_)},
             {"additionalProperties", false}};
   }
 
+  static Json reference(std::string_view name) {
+    return {{"$ref", fmt::format("#/$defs/{}", name)}};
+  }
+  // A bare number, or one with its own source.
+  static Json describe(const Range& range) {
+    const Json value{{"type", range.whole ? "integer" : "number"},
+                     {range.low_counts ? "minimum" : "exclusiveMinimum", range.low},
+                     {"maximum", range.high}};
+    Json fact = reference("fact");
+    fact["properties"] = {{"value", value}};
+    return {{"anyOf", Json::array({value, std::move(fact), {{"type", "null"}}})}};
+  }
+
   void text(const char* key, std::string&, Need, std::string_view what) {
-    add(key, {{"type", "string"}}, what);
+    add(key, {{"type", {"string", "null"}}}, what);
   }
   template <class E, size_t N>
   void choice(const char* key, E&, const std::array<Name<E>, N>& names, Need,
               std::string_view what) {
     Json list = Json::array();
     for (const auto& entry : names) list.push_back(entry.second);
+    list.push_back(nullptr);
     add(key, {{"enum", std::move(list)}}, what);
   }
   template <class E, size_t N>
@@ -498,17 +512,13 @@ class Describer {
     add(key, strings(), what);
   }
   void changes(const char* key, std::vector<Change>&, std::string_view what) {
-    add(key, {{"type", "array"}, {"items", {{"type", "string"}, {"pattern", " -> "}}}}, what);
+    Json schema = strings();
+    schema["items"]["pattern"] = " -> ";
+    add(key, std::move(schema), what);
   }
   template <class T>
-  void number(const char* key, Fact<T>&, const Range& range, std::string_view what) {
-    constexpr bool kWhole = std::is_same_v<T, int64_t> || std::is_same_v<T, Bytes>;
-    add(key, number_of(range, kWhole), what);
-  }
-  template <class T>
-  void number(const char* key, std::optional<Fact<T>>&, const Range& range, std::string_view what) {
-    Fact<T> fact;
-    number(key, fact, range, what);
+  void number(const char* key, T&, const Range& range, std::string_view what) {
+    add(key, reference(range.name), what);
   }
   template <class S>
   void object(const char* key, S&, std::string_view what) {
@@ -524,42 +534,28 @@ class Describer {
   }
 
  private:
-  // A derived file removes a member of its base by null.
   void add(const char* key, Json schema, std::string_view what) {
-    properties_[key] = {{"description", what},
-                        {"anyOf", Json::array({std::move(schema), {{"type", "null"}}})}};
+    properties_[key] = {{"description", what}};
+    properties_[key].update(schema);
   }
 
-  static Json strings() { return {{"type", "array"}, {"items", {{"type", "string"}}}}; }
-
-  static Json number_of(const Range& range, bool whole) {
-    Json value{{"type", whole ? "integer" : "number"},
-               {range.low_counts ? "minimum" : "exclusiveMinimum", range.low},
-               {"maximum", range.high}};
-    Json fact{{"allOf", Json::array({{{"$ref", "#/$defs/fact"}}})},
-              {"properties", {{"value", value}}}};
-    return {{"anyOf", Json::array({value, std::move(fact)})}};
-  }
+  static Json strings() { return {{"type", {"array", "null"}}, {"items", {{"type", "string"}}}}; }
 
   template <class S>
   static Json schema_of(const Named<S>&) {
     Json item;
     if constexpr (std::is_same_v<S, Real>)
-      item = number_of(kRates, false);
+      item = reference(kRates.name);
     else if constexpr (std::is_same_v<S, std::vector<std::string>>)
       item = strings();
     else if constexpr (std::is_same_v<S, Named<Real>>)
       item = schema_of(Named<Real>{});
     else
       item = describe<S>();
-    return {
-        {"type", "object"},
-        {"properties", {{"cite", {{"$ref", "#/$defs/cite"}}}}},
-        {"patternProperties",
-         {{"^[a-z0-9_.]{1,64}$",
-           {{"anyOf",
-             Json::array({std::move(item), {{"type", "null"}}, {{"$ref", "#/$defs/cite"}}})}}}}},
-        {"additionalProperties", false}};
+    return {{"type", {"object", "null"}},
+            {"properties", {{"cite", reference("cite")}}},
+            {"patternProperties", {{"^(?!cite$)[a-z0-9_.]{1,64}$", std::move(item)}}},
+            {"additionalProperties", false}};
   }
 
   Json properties_ = Json::object();
@@ -592,7 +588,7 @@ std::string json_schema() {
       {"description", "grade and source of all numbers herein that have none of their own"},
       {"type", "string"},
       {"pattern", "^(published|derived|measured|assumed): ."}};
-  const Json reference{{"$ref", "#/$defs/cite"}};
+  const Json reference = Describer::reference("cite");
   const Json conflict{{"type", "object"},
                       {"properties", {{"value", {{"type", "number"}}}, {"cite", reference}}},
                       {"required", {"value"}},
@@ -611,7 +607,10 @@ std::string json_schema() {
   Json j{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
          {"title", "A chip of Tessera's catalog"},
          {"$defs", {{"cite", cite}, {"fact", fact}}}};
+  for (const Range* range : kRanges)
+    j["$defs"][std::string(range->name)] = Describer::describe(*range);
   j.update(Describer::describe<Chip>());
+  j["type"] = "object";
   j["properties"]["schema"] = {{"const", kSchema}};
   j["properties"]["extends"] = {{"description", "the chip that this one differs from"},
                                 {"type", "string"}};

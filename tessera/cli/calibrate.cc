@@ -60,8 +60,8 @@ Result<std::string> chip_file(const session::Calibration& c) {
          {"memory", {{"dram", std::move(dram)}}},
          {"launch", {{"seconds", c.rates.launch_ps * 1e-12}}}};
   for (const auto& [kernel, part] : c.rates.efficiency)
-    j["constants"]["efficiency." + kernel] = {{"value", part},
-                                              {"fitted_to", "runs of that kernel, share of the peak"}};
+    j["constants"]["efficiency." + kernel] = {
+        {"value", part}, {"fitted_to", "runs of that kernel, share of the peak"}};
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
