@@ -178,10 +178,20 @@ TEST(Convert, BoxesMoveWhatHardwareWants) {
           if (testing::Test::HasFatalFailure()) return;
         }
   };
-  const Index matrices[] = {{1, 1}, {2, 3}, {16, 16}, {17, 15}, {64, 64}, {31, 67}, {150, 97}};
+  const Index matrices[] = {{1, 1},   {2, 3},   {16, 16},  {17, 15},
+                            {64, 64}, {31, 67}, {150, 97}, {1037, 37}};
   all("mn: m n", kMatrices, matrices);
   const Index images[] = {{1, 3, 5, 7}, {2, 16, 3, 3}, {17, 33, 1, 9}, {2, 4, 6, 11}};
   all("nchw: n c h w", kImages, images);
+}
+
+// More pages than are taken at a time.
+TEST(Convert, BoxesMoveInBlocks) {
+  for (const char* text : {"mn: n m", "mn: n/16 m/16 m%16 n%16"}) {
+    const Index extents = {701, 503};
+    EXPECT_TRUE(moves_in_boxes(bound("mn: m n", extents, DType::kC128),
+                               bound(text, extents, DType::kC128)));
+  }
 }
 
 TEST(Convert, PartsWriteWhatTheWholeWrites) {

@@ -15,13 +15,16 @@ constexpr int64_t kReadRun =
     128;  // bytes of a tile that follow each other in the source, if they can
 constexpr int64_t kWriteRun = 256;    // and in the target
 constexpr int64_t kRaggedRun = 1024;  // in the target, where runs begin within lines
-constexpr int64_t kLeastTile = 8 << 10, kMostTile = 32 << 10;
+constexpr int64_t kLeastTile = 8 << 10;
+constexpr int64_t kMostTile = 32 << 10;
 constexpr int64_t kLongRun = 512;     // runs beyond need no stage
 constexpr int64_t kPiece = 64 << 10;  // of a run that has no end
 constexpr int64_t kCrowd = 128;       // bytes; runs of multiples are set apart in a stage
 constexpr int64_t kStage = kMostTile + kMostTile / kCrowd * kLine;
 constexpr int64_t kPortion = 1 << 10;  // bytes moved between looks ahead
 constexpr int64_t kFetchRun = 256;     // bytes that are fetched in a row
+constexpr int64_t kPage = 4 << 10;
+constexpr int64_t kPages = 1 << 10;  // whose translations stay at hand
 
 int64_t size_of(const Copy& c) { return int64_t{1} << c.log_size; }
 
@@ -59,8 +62,10 @@ class Tiler {
     c_.staged = partial ||
                 (c_.streamed && c_.kind != Copy::Kind::kZero && c_.kind != Copy::Kind::kElements &&
                  (c_.kind == Copy::Kind::kTranspose || run < kLongRun));
+    c_.skewed = c_.staged && c_.kind == Copy::Kind::kTranspose && ragged() &&
+                c_.valid == at(0).size && count(0) > 1 && at(0).tile * size_of(c_) >= 2 * kLine;
     for (int d = 0; d < c_.rank; ++d) c_.tiles *= count(d);
-    choose_panel();
+    choose_blocks();
     return c_;
   }
 
@@ -115,6 +120,13 @@ class Tiler {
     return bytes;
   }
 
+  // Whether runs of the target begin within lines.
+  bool ragged() {
+    for (int d = 0; d < c_.rank; ++d)
+      if (std::abs(at(d).dst) >= kLine && at(d).dst % kLine != 0) return true;
+    return c_.dst % kLine != 0;
+  }
+
   void choose_tile() {
     std::array<uint8_t, kBoxRank> by_dst = {}, by_src = {};
     for (int d = 0; d < c_.rank; ++d) by_dst[static_cast<size_t>(d)] = static_cast<uint8_t>(d);
@@ -140,9 +152,7 @@ class Tiler {
       shape(kPiece, 0);
       return;
     }
-    bool ragged = c_.dst % kLine != 0;
-    for (int d = 0; d < c_.rank; ++d) ragged |= at(d).dst >= kLine && at(d).dst % kLine != 0;
-    int64_t write = ragged ? kRaggedRun : kWriteRun, read = kReadRun;
+    int64_t write = ragged() ? kRaggedRun : kWriteRun, read = kReadRun;
     if (c_.kind == Copy::Kind::kRuns) write = std::max(write, std::min(run, kLeastTile));
     int64_t bytes = shape(write, read);
     while (bytes > kMostTile && (write > kWriteRun || read > kLine))
@@ -162,21 +172,42 @@ class Tiler {
     }
   }
 
-  // The source's order, so that its pages stay at hand.
   void choose_order() {
     for (int d = 0; d < c_.rank; ++d) c_.order[static_cast<size_t>(d)] = static_cast<uint8_t>(d);
     std::stable_sort(c_.order.begin(), c_.order.begin() + c_.rank, [&](uint8_t a, uint8_t b) {
       return c_.kind == Copy::Kind::kZero ? a < b : std::abs(at(a).src) < std::abs(at(b).src);
     });
+    const auto moves = [&](int d) { return count(d) > 1; };
+    const auto end = c_.order.begin() + c_.rank, side = std::find_if(c_.order.begin(), end, moves);
+    if (side != end) c_.side = *side;
+    c_.up = c_.side;
+    for (int d = c_.rank; d-- > 0;)
+      if (moves(d)) c_.up = static_cast<uint8_t>(d);
   }
 
-  void choose_panel() {
-    for (c_.side = 0; c_.side + 1 < c_.rank && count(c_.order[static_cast<size_t>(c_.side)]) == 1;)
-      ++c_.side;
-    const int d = c_.order[static_cast<size_t>(c_.side)];
-    c_.across = count(d);
+  // Pages of one side under a block of tiles along two dimensions.
+  int64_t pages(int64_t Copy::Dim::*on, int inner, int64_t width, int outer, int64_t height) {
+    const int64_t runs = std::min(at(outer).size, at(outer).tile * height),
+                  step = std::abs(at(outer).*on),
+                  run = std::min(at(inner).size, at(inner).tile * width) * std::abs(at(inner).*on);
+    return std::min(runs * (run / kPage + 1), (runs * step + run) / kPage + 1);
+  }
+
+  void choose_blocks() {
+    const Copy::Dim& side = at(c_.side);
     c_.panel =
-        std::max<int64_t>(1, kFetchRun / std::max<int64_t>(std::abs(at(d).src) * at(d).tile, 1));
+        std::max<int64_t>(1, kFetchRun / std::max<int64_t>(std::abs(side.src) * side.tile, 1));
+    int64_t width = count(c_.side), height = count(c_.up);
+    while (c_.side != c_.up && pages(&Copy::Dim::src, c_.side, width, c_.up, height) +
+                                       pages(&Copy::Dim::dst, c_.up, height, c_.side, width) >
+                                   kPages) {
+      int64_t& longer =
+          width * side.tile > height * at(c_.up).tile && width > c_.panel ? width : height;
+      if (longer == 1) break;
+      longer = (longer + 1) / 2;
+    }
+    c_.side_block = (width + c_.panel - 1) / c_.panel * c_.panel;
+    c_.up_block = height;
   }
 
   void choose_row() {
@@ -196,20 +227,53 @@ struct Tile {
   std::array<int64_t, kBoxRank> extents;
 };
 
+int64_t count_of(const Copy::Dim& dim) { return (dim.size + dim.tile - 1) / dim.tile; }
+
+// Tile n of the plane of `side` and `up`, whose block has `width` tiles in a row.
+struct Position {
+  int64_t side, up;
+  int64_t column, width;
+};
+
+int64_t plane_of(const Copy& c) {
+  return count_of(c.dims[c.side]) * (c.up == c.side ? 1 : count_of(c.dims[c.up]));
+}
+
+Position position(const Copy& c, int64_t n) {
+  const int64_t across = count_of(c.dims[c.side]),
+                upward = c.up == c.side ? 1 : count_of(c.dims[c.up]);
+  const int64_t up = n / (across * c.up_block) * c.up_block;
+  n -= up * across;
+  const int64_t height = std::min(c.up_block, upward - up);
+  const int64_t side = n / (c.side_block * height) * c.side_block;
+  n -= side * height;
+  const int64_t width = std::min(c.side_block, across - side);
+  return {side + n % width, up + n / width, n % width, width};
+}
+
 Tile tile_at(const Copy& c, int64_t n) {
   Tile t;
   t.src = c.src;
   t.dst = c.dst;
-  for (int k = 0; k < c.rank; ++k) {
-    const size_t d = c.order[static_cast<size_t>(k)];
+  const auto place = [&](size_t d, int64_t index) {
     const Copy::Dim& dim = c.dims[d];
-    const int64_t count = (dim.size + dim.tile - 1) / dim.tile;
-    const int64_t begin = n % count * dim.tile;
-    n /= count;
+    const int64_t begin = index * dim.tile;
     t.src += begin * dim.src;
     t.dst += begin * dim.dst;
     t.extents[d] = std::min(dim.tile, dim.size - begin);
     if (d == 0) t.begin = begin;
+  };
+  const int64_t plane = plane_of(c);
+  const Position at = position(c, n % plane);
+  n /= plane;
+  place(c.side, at.side);
+  if (c.up != c.side) place(c.up, at.up);
+  for (int k = 0; k < c.rank; ++k) {
+    const size_t d = c.order[static_cast<size_t>(k)];
+    if (d == c.side || d == c.up) continue;
+    const int64_t count = count_of(c.dims[d]);
+    place(d, n % count);
+    n /= count;
   }
   return t;
 }
@@ -242,7 +306,8 @@ class Fetcher {
 
   // So many bytes, as far as there are.
   void fetch(int64_t bytes) {
-    for (; bytes > 0 && left_ > 0; bytes -= kLine) {
+    // Runs that begin within lines touch one more.
+    for (bytes += bytes / 2; bytes > 0 && left_ > 0; bytes -= kLine) {
       __builtin_prefetch(line_, 0, 2);
       if (line_ += kLine; line_ < row_ + run_) continue;
       next_row();
@@ -294,18 +359,30 @@ class Runner {
 
   // Tiles that lie side by side in the source, from n on.
   int64_t panel_end(int64_t n) const {
-    const int64_t along = n % c_.across;
-    return n - along % c_.panel + std::min(c_.panel, c_.across - (along - along % c_.panel));
+    const Position at = position(c_, n % plane_of(c_));
+    return n + std::min(c_.panel - at.column % c_.panel, at.width - at.column);
   }
   Tile panel_at(int64_t n, int64_t end) const {
     Tile t = tile_at(c_, n);
-    const size_t d = c_.order[static_cast<size_t>(c_.side)];
+    const size_t d = c_.side;
     const Tile last = tile_at(c_, end - 1);
     t.extents[d] = (end - 1 - n) * c_.dims[d].tile + last.extents[d];
+    skew(t);
     return t;
   }
 
-  void move(const Tile& t) {
+  // Takes in what the tile before leaves: the line in which it ends.
+  void skew(Tile& t) const {
+    if (!c_.skewed || t.begin == 0) return;
+    const int64_t more = kLine / size_;
+    t.begin -= more;
+    t.extents[0] += more;
+    t.src -= more * c_.dims[0].src;
+    t.dst -= kLine;
+  }
+
+  void move(Tile t) {
+    skew(t);
     Strides out;
     std::byte* to = dst_ + t.dst;
     if (c_.staged) {
@@ -354,9 +431,25 @@ class Runner {
     }
     const auto d = static_cast<size_t>(joined_);
     const int64_t rows = depth > joined_ ? t.extents[d] : 1;
+    if (c_.skewed) {
+      for (int64_t i = 0; i < rows; ++i) flush_lines(t, from + i * pitch_, to + i * c_.dims[d].dst);
+      return from + rows * pitch_;
+    }
     (c_.streamed ? kernels_.stream
                  : kernels_.rows)({from, pitch_, to, c_.dims[d].dst, rows, run_, 0});
     return from + rows * pitch_;
+  }
+
+  // A run but for the line that the tile before has written, and the one in which it ends.
+  void flush_lines(const Tile& t, const std::byte* from, std::byte* to) {
+    const auto within = [](const std::byte* p) {
+      return static_cast<int64_t>(reinterpret_cast<uintptr_t>(p) % kLine);
+    };
+    const int64_t begin = t.begin > 0 ? kLine - within(to) : 0;
+    const bool last = t.begin + t.extents[0] == c_.dims[0].size;
+    const int64_t end = last ? run_ : run_ - within(to + run_);
+    (c_.streamed ? kernels_.stream
+                 : kernels_.rows)({from + begin, 0, to + begin, 0, 1, end - begin, 0});
   }
 
   // One patch for each index of the dimensions that are neither a run nor a

@@ -39,6 +39,7 @@ struct Copy {
   Kind kind = Kind::kRuns;
   uint8_t log_size = 0;  // of an element
   bool staged = false;   // tiles are put together aside
+  bool skewed = false;   // and begin and end with whole lines of the target, whatever that takes
   bool streamed = false;
   int32_t rank = 1;
   int32_t row = 0;                           // a dimension, 0 where there is none
@@ -48,9 +49,13 @@ struct Copy {
   int64_t dst = 0;
   int64_t valid = 0;  // elements of dims[0]; beyond them zeros
   int64_t tiles = 1;
-  int32_t side = 0;    // in `order`: the dimension along which `panel` tiles are
-                       // fetched at once
-  int64_t across = 1;  // tiles along it
+  // Tiles go along two dimensions before the others: the first of the source, `side`, and the
+  // first of the target, `up`, in blocks of so many tiles, whose pages stay at hand. `panel` tiles
+  // side by side are fetched at once.
+  uint8_t side = 0;
+  uint8_t up = 0;  // the same if there is but one
+  int64_t side_block = 1;
+  int64_t up_block = 1;
   int64_t panel = 1;
 };
 
