@@ -18,7 +18,8 @@ struct Rates {
   std::map<std::string, double, std::less<>> efficiency = {};
   std::string origin = "default";  // recorded in plans
 
-  // launch + max(flops / (peak * efficiency), bytes / bandwidth)
+  // launch + combine(flops / (peak * efficiency), bytes / bandwidth), combine(c, m) = c + m - 0.8
+  // min(c, m): what overlaps does so almost. Few bytes are in a cache and come faster.
   Picoseconds cost(const op::Claim& claim) const;
 };
 

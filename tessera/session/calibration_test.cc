@@ -41,7 +41,8 @@ TEST(Calibration, NamesTheFieldThatIsWrong) {
             "calibration: 'cpu.conv' must be a positive number");
 }
 
-// Twice the efficiency, half the time above a launch; memory bounds it from below.
+// Twice the efficiency, half the time above a launch. Memory adds the part that does not overlap,
+// or takes over; caches are faster.
 TEST(Calibration, TurnsWorkIntoTime) {
   kernels::Rates rates;
   rates.flops_per_ps = 0.1;
@@ -50,13 +51,16 @@ TEST(Calibration, TurnsWorkIntoTime) {
   op::Claim claim;
   claim.kernel = "k";
   claim.flops = 1e6;
-  claim.bytes = 1e3;
   claim.efficiency = 0.5;
   EXPECT_EQ(rates.cost(claim).value, 1000 + 20'000'000);
   rates.efficiency["k"] = 1;
   EXPECT_EQ(rates.cost(claim).value, 1000 + 10'000'000);
+  claim.bytes = 1e5;
+  EXPECT_EQ(rates.cost(claim).value, 1000 + 10'000'000 + 500'000);
   claim.bytes = 1e6;
-  EXPECT_EQ(rates.cost(claim).value, 1000 + 100'000'000);
+  EXPECT_EQ(rates.cost(claim).value, 1000 + 25'000'000 + 2'000'000);
+  claim.bytes = 1e8;
+  EXPECT_GT(rates.cost(claim).value, 9'000'000'000);
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ Claim probe_conv(const Problem& p) {
   const Reason why = check_conv(p, s);
   if (!why.fine()) return why.refusal();
   // Few output channels do not pay for gathering the windows.
-  const double m = static_cast<double>(std::max<int64_t>(s.M, 1)), efficiency = 0.7 * m / (m + 8);
-  Claim c = claim(conv_flops(p, s), bytes_of(p), efficiency, NumericClass::kReassociated);
+  const double m = static_cast<double>(std::max<int64_t>(s.M, 1));
+  Claim c = claim(conv_flops(p, s) * (m + 8) / m, bytes_of(p), 0.7, NumericClass::kReassociated);
   if (packs(p))
     c.packed.push_back({1, Bytes(s.G * panels(s.M) * kPanelRows * s.C * product(s.kernel) * 4)});
   return c;

@@ -155,6 +155,13 @@ constexpr Layer kLayers[] = {
     {"densenet121", 12, 800, 14, 128, 1},
     {"densenet121", 16, 128, 7, 32, 3},
     {"densenet121", 16, 768, 7, 128, 1},
+    {"inception_v1", 1, 16, 28, 32, 5},
+    {"inception_v1", 1, 32, 28, 96, 5},
+    {"inception_v1", 3, 24, 14, 64, 5},
+    {"inception_v1", 2, 32, 14, 128, 5},
+    {"inception_v1", 2, 48, 7, 128, 5},
+    {"alexnet", 1, 96, 27, 256, 5, 1, 2},
+    {"alexnet", 1, 384, 13, 384, 3, 1, 2},
     {"convnext_tiny", 3, 96, 56, 96, 7, 1, 96},
     {"convnext_tiny", 9, 384, 14, 384, 7, 1, 384},
 };

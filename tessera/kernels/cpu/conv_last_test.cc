@@ -174,9 +174,10 @@ TEST(ConvLast, Winograd) {
     Geometry g = random_geometry(random, 2, 24);
     g.c = pick<int64_t>(random, {16, 17, 24, 116});
     g.m = pick<int64_t>(random, {16, 17, 64, 116});
-    g.kernel = {3, 3};
+    g.groups = pick<int64_t>(random, {1, 1, 2});
+    g.kernel = random() % 3 == 0 ? op::Ints{5, 5} : op::Ints{3, 3};
     g.strides = g.dilations = {1, 1};
-    for (int64_t& size : g.in) size = std::max<int64_t>(size, 3);
+    for (int64_t& size : g.in) size = std::max(size, g.kernel[0]);
     Case c = conv_case(g, random);
     if (random() % 2) add_steps(c, random);
     EXPECT_EQ(check(c, random, {.products = products(c)}), 2);

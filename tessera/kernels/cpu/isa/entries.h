@@ -21,6 +21,7 @@
   X(depthwise_last)            \
   X(fed_product)               \
   X(winograd)                  \
+  X(winograd_in)               \
   X(resize)                    \
   X(rnn)                       \
   X(rnn_input)                 \

@@ -10,7 +10,7 @@
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
 
-constexpr int kIn = static_cast<int>(kWinogradIn), kOut = static_cast<int>(kWinogradOut);
+constexpr int kIn = static_cast<int>(kWinogradIn);
 constexpr float kP = kWinogradP, kQ = kWinogradQ, kP2 = kP * kP, kQ2 = kQ * kQ;
 
 // d = B^T d: row i holds the coefficients of the product of (x - point) over all other points.
@@ -25,21 +25,28 @@ TESSERA_INLINE void transform_in(Vec& d0, Vec& d1, Vec& d2, Vec& d3, Vec& d4, Ve
   d4 = even_q - kQ * odd_q;
 }
 
-// A^T m: row j holds the j-th powers of the points.
-TESSERA_INLINE void transform_out(Vec& m0, Vec& m1, Vec& m2, Vec& m3, Vec m4, Vec m5) {
-  const Vec sum_p = m1 + m2, difference_p = m1 - m2, sum_q = m3 + m4, difference_q = m3 - m4;
-  m0 = m0 + sum_p + sum_q;
-  m1 = kP * difference_p + kQ * difference_q;
-  m2 = kP2 * sum_p + kQ2 * sum_q;
-  m3 = kP2 * kP * difference_p + kQ2 * kQ * difference_q + m5;
+// The first M of m = A^T m: row j holds the j-th powers of the points.
+template <int M>
+TESSERA_INLINE void transform_out(Vec (&m)[kIn]) {
+  static_assert(M == 2 || M == 4);
+  const Vec sum_p = m[1] + m[2], difference_p = m[1] - m[2], sum_q = m[3] + m[4],
+            difference_q = m[3] - m[4];
+  m[0] = m[0] + sum_p + sum_q;
+  m[1] = kP * difference_p + kQ * difference_q;
+  if constexpr (M == 2) {
+    m[1] += m[5];
+  } else {
+    m[2] = kP2 * sum_p + kQ2 * sum_q;
+    m[3] = kP2 * kP * difference_p + kQ2 * kQ * difference_q + m[5];
+  }
 }
 
-struct Place4 {
+struct Corner {
   int64_t n, h, w;  // image, first output row and column
 };
-Place4 tile_at(const WinogradArgs& a, int64_t tile) {
+Corner tile_at(const WinogradArgs& a, int64_t tile) {
   const int64_t per_image = a.tile_rows * a.tile_cols, within = tile % per_image;
-  return {tile / per_image, within / a.tile_cols * kOut, within % a.tile_cols * kOut};
+  return {tile / per_image, within / a.tile_cols * a.out, within % a.tile_cols * a.out};
 }
 
 // `lanes` channels of a tile to `v`, points `stride` apart.
@@ -72,12 +79,13 @@ TESSERA_INLINE void tile_in(const WinogradArgs& a, const float* x, int64_t h, in
   }
 }
 
-// Tiles [t0, t1) of all channels.
+int64_t depth_of(const WinogradArgs& a) { return (a.shape.C + kPanel - 1) / kPanel * kPanel; }
+
+// Tiles [t0, t1) of all channels; `v`: of tile t0.
 void transform_input(const WinogradArgs& a, const float* x, int64_t t0, int64_t t1, float* v) {
   const ConvShape& s = a.shape;
-  const int64_t depth = (s.C + kPanel - 1) / kPanel * kPanel;
-  for (int64_t t = t0; t < t1; ++t, v += depth) {
-    const Place4 at = tile_at(a, t);
+  for (int64_t t = t0; t < t1; ++t, v += depth_of(a)) {
+    const Corner at = tile_at(a, t);
     const int64_t h = at.h - s.pad[1], w = at.w - s.pad[2];
     const bool inside = h >= 0 && h + kIn <= s.in[1] && w >= 0 && w + kIn <= s.in[2];
     const float* from = x + ((at.n * s.in[1] + h) * s.in[2] + w) * a.x_ld;
@@ -105,35 +113,40 @@ TESSERA_INLINE void store_row(const BoundEpilogue& e, int64_t row, int64_t col, 
   for (int r = 0; r < R; ++r) place.store_at(y + r * y_ld, 0, sum[r][0]);
 }
 
-// Products of a tile, `lanes` channels from `col` on, to output pixels from (h, w) on.
+// Products of a tile, `lanes` channels from `col` on, to output pixels from `at` on. Channel 0 of y
+// is channel `group` of the result.
+template <int M>
 void tile_out(const WinogradArgs& a, const BoundEpilogue& e, const float* products,
-              const Place4& at, int64_t col, int lanes, float* y) {
+              const Corner& at, int64_t group, int64_t col, int lanes, float* y) {
   const ConvShape& s = a.shape;
-  Vec m[kIn][kIn];
+  Vec half[M][kIn];
   TESSERA_UNROLL
   for (int j = 0; j < kIn; ++j) {
+    Vec column[kIn];
     TESSERA_UNROLL
-    for (int i = 0; i < kIn; ++i) m[i][j] = load(products + (i * kIn + j) * a.y_stride);
-    transform_out(m[0][j], m[1][j], m[2][j], m[3][j], m[4][j], m[5][j]);
+    for (int i = 0; i < kIn; ++i) column[i] = load(products + (i * kIn + j) * a.y_stride);
+    transform_out<M>(column);
+    TESSERA_UNROLL
+    for (int i = 0; i < M; ++i) half[i][j] = column[i];
   }
-  Vec out[kOut][kOut][1];
+  Vec out[M][M][1];
   TESSERA_UNROLL
-  for (int i = 0; i < kOut; ++i) {
-    transform_out(m[i][0], m[i][1], m[i][2], m[i][3], m[i][4], m[i][5]);
+  for (int i = 0; i < M; ++i) {
+    transform_out<M>(half[i]);
     TESSERA_UNROLL
-    for (int j = 0; j < kOut; ++j) out[i][j][0] = m[i][j];
+    for (int j = 0; j < M; ++j) out[i][j][0] = half[i][j];
   }
-  const int64_t rows = least<int64_t>(kOut, s.out[1] - at.h),
-                columns = least<int64_t>(kOut, s.out[2] - at.w);
+  const int64_t rows = least<int64_t>(M, s.out[1] - at.h),
+                columns = least<int64_t>(M, s.out[2] - at.w);
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t pixel = (at.n * s.out[1] + at.h + i) * s.out[2] + at.w;
     float* to = y + pixel * a.y_ld + col;
-    if (columns == kOut) {
-      store_row<kOut>(e, pixel, col, lanes, out[i], to, a.y_ld);
+    if (columns == M) {
+      store_row<M>(e, pixel, group + col, lanes, out[i], to, a.y_ld);
     } else {
       for (int64_t j = 0; j < columns; ++j) {
         Vec one[1][1] = {{out[i][j][0]}};
-        store_row<1>(e, pixel + j, col, lanes, one, to + j * a.y_ld, a.y_ld);
+        store_row<1>(e, pixel + j, group + col, lanes, one, to + j * a.y_ld, a.y_ld);
       }
     }
   }
@@ -141,24 +154,58 @@ void tile_out(const WinogradArgs& a, const BoundEpilogue& e, const float* produc
 
 // Channels [m, m + cols) of tiles [t0, t1).
 void transform_output(const WinogradArgs& a, const BoundEpilogue& e, const float* products,
-                      int64_t t0, int64_t t1, int64_t m, int64_t cols, float* y) {
+                      int64_t t0, int64_t t1, int64_t group, int64_t m, int64_t cols, float* y) {
   const ConvShape& s = a.shape;
+  const auto out = a.out == 4 ? tile_out<4> : tile_out<2>;
   for (int64_t t = t0; t < t1; ++t, products += a.width) {
-    const Place4 at = tile_at(a, t);
+    const Corner at = tile_at(a, t);
     for (int64_t c = 0; c < cols; c += kLanes)
-      tile_out(a, e, products + c, at, m + c, static_cast<int>(least<int64_t>(kLanes, cols - c)),
-               y);
+      out(a, e, products + c, at, group, m + c, static_cast<int>(least<int64_t>(kLanes, cols - c)),
+          y);
     if (e.fused == e.count) continue;
-    const int64_t rows = least<int64_t>(kOut, s.out[1] - at.h),
-                  columns = least<int64_t>(kOut, s.out[2] - at.w);
+    const int64_t rows = least<int64_t>(a.out, s.out[1] - at.h),
+                  columns = least<int64_t>(a.out, s.out[2] - at.w);
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t pixel = (at.n * s.out[1] + at.h + i) * s.out[2] + at.w;
-      apply_rows(e, e.fused, pixel, m, columns, cols, y + pixel * a.y_ld + m, a.y_ld);
+      apply_rows(e, e.fused, pixel, group + m, columns, cols, y + pixel * a.y_ld + m, a.y_ld);
     }
   }
 }
 
+// Channels [m, m + cols) of the products of `tiles` tiles.
+void products_of(const WinogradArgs& a, const float* v, const float* w, int64_t tiles, int64_t m,
+                 int64_t cols, float* products) {
+  const int64_t C = a.shape.C, weights = packed_size(C, a.shape.M);
+  for (int64_t point = 0; point < kWinogradPoints; ++point)
+    block_product({.rows = tiles,
+                   .cols = (cols + kLanes - 1) / kLanes * kLanes,
+                   .depth = C,
+                   .a = v + point * a.x_stride,
+                   .lda = depth_of(a),
+                   .b = w + point * weights + m * C,
+                   .panel_stride = C * kPanel,
+                   .c = products + point * a.y_stride,
+                   .ldc = a.width,
+                   .accumulate = false,
+                   .epilogue = nullptr,
+                   .row = 0,
+                   .col = 0});
+}
+
 }  // namespace
+
+void winograd_in(const tessera_launch* launch, uint32_t first, uint32_t count) {
+  const auto& a = *static_cast<const WinogradArgs*>(launch->constants);
+  const ConvShape& s = a.shape;
+  const float* x = static_cast<const float*>(launch->ranges[0].data);
+  float* v = static_cast<float*>(launch->ranges[a.workspace].data);
+  const int64_t all = s.N * a.tile_rows * a.tile_cols;
+  for (uint32_t i = first; i < first + count; ++i) {
+    const int64_t g = i / a.in_items, t0 = i % a.in_items * a.in_tiles;
+    transform_input(a, x + g * s.C, t0, least(all, t0 + a.in_tiles),
+                    v + g * kWinogradPoints * a.x_stride + t0 * depth_of(a));
+  }
+}
 
 void winograd(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const auto& a = *static_cast<const WinogradArgs*>(launch->constants);
@@ -166,36 +213,28 @@ void winograd(const tessera_launch* launch, uint32_t first, uint32_t count) {
   const float* x = static_cast<const float*>(launch->ranges[0].data);
   const float* w = static_cast<const float*>(launch->ranges[1].data);
   float* y = static_cast<float*>(launch->ranges[2].data);
-  float* v = static_cast<float*>(launch->ranges[a.workspace].data) + first * a.region;
-  float* products = v + kWinogradPoints * a.x_stride;
+  float* workspace = static_cast<float*>(launch->ranges[a.workspace].data);
+  float* products = workspace + a.shared + first * a.region;
+  float* own = products + kWinogradPoints * a.y_stride;  // transformed input, unless shared
   const BoundEpilogue epilogue = bind(a.epilogue, launch);
   const int64_t all = s.N * a.tile_rows * a.tile_cols;
-  const int64_t depth = (s.C + kPanel - 1) / kPanel * kPanel, weights = packed_size(s.C, s.M);
-  int64_t transformed = -1;  // the first tile of the block in v
   for (uint32_t i = first; i < first + count; ++i) {
-    const int64_t begin = i / a.col_items * a.tiles, end = least(all, begin + a.tiles),
-                  m0 = i % a.col_items * a.cols, m1 = least(s.M, m0 + a.cols);
+    const int64_t g = i / a.col_items / a.tile_items;
+    const int64_t begin = i / a.col_items % a.tile_items * a.tiles,
+                  end = least(all, begin + a.tiles), m0 = i % a.col_items * a.cols,
+                  m1 = least(s.M, m0 + a.cols);
     for (int64_t t0 = begin; t0 < end; t0 += a.block) {
       const int64_t t1 = least(end, t0 + a.block);
-      if (transformed != t0) transform_input(a, x, t0, t1, v);
-      transformed = t0;
+      const float* v = workspace + g * kWinogradPoints * a.x_stride + t0 * depth_of(a);
+      if (a.shared == 0) {
+        transform_input(a, x + g * s.C, t0, t1, own);
+        v = own;
+      }
       for (int64_t m = m0; m < m1; m += a.width) {
         const int64_t cols = least(a.width, m1 - m);
-        for (int64_t point = 0; point < kWinogradPoints; ++point)
-          block_product({.rows = t1 - t0,
-                         .cols = (cols + kLanes - 1) / kLanes * kLanes,
-                         .depth = s.C,
-                         .a = v + point * a.x_stride,
-                         .lda = depth,
-                         .b = w + point * weights + m * s.C,
-                         .panel_stride = s.C * kPanel,
-                         .c = products + point * a.y_stride,
-                         .ldc = a.width,
-                         .accumulate = false,
-                         .epilogue = nullptr,
-                         .row = 0,
-                         .col = 0});
-        transform_output(a, epilogue, products, t0, t1, m, cols, y);
+        products_of(a, v, w + g * kWinogradPoints * packed_size(s.C, s.M), t1 - t0, m, cols,
+                    products);
+        transform_output(a, epilogue, products, t0, t1, g * s.M, m, cols, y + g * s.M);
       }
     }
   }
