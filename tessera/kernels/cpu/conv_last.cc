@@ -26,10 +26,11 @@ Claim probe(const Problem& p) {
   if (!why.fine()) return why.refusal();
   const ConvShape& s = conv.shape;
   const double m = static_cast<double>(std::max<int64_t>(s.M, 1));
-  const double waste = static_cast<double>(panels_of(s.M) * kPanel) / m;
   const double k = static_cast<double>(std::max<int64_t>(s.C * product(s.kernel), 1));
-  Claim c =
-      claim(conv_flops(p, s) * waste, bytes_of(p), 0.9 * k / (k + 4), NumericClass::kReassociated);
+  // Beginning and ending a tile takes as long as some steps of its sum; columns come in panels.
+  constexpr double kTileSteps = 3;
+  const double waste = static_cast<double>(panels_of(s.M) * kPanel) / m * (k + kTileSteps) / k;
+  Claim c = claim(conv_flops(p, s) * waste, bytes_of(p), 0.9, NumericClass::kReassociated);
   c.packed.push_back(
       {1, Bytes((s.G * packed_size(s.C * product(s.kernel), s.M) + s.C) * int64_t{sizeof(float)})});
   return c;
@@ -73,7 +74,8 @@ Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
   args.x_ld = conv.x_ld;
   args.y_ld = conv.y_ld;
   ConvShape& s = args.shape;
-  if (is_flat(s)) {
+  args.flat = is_flat(s);
+  if (args.flat) {
     s.in[2] = s.out[2] = s.N * product(s.out);
     s.N = s.in[0] = s.in[1] = s.out[0] = s.out[1] = 1;
   }

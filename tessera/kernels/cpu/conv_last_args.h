@@ -15,6 +15,7 @@ struct ConvLastArgs {
   int64_t x_ld, y_ld;  // elements between pixels
   int64_t pixels, pixel_items;
   int64_t cols, col_items;
+  int32_t flat;  // one tap, one row of pixels, as many in x as in y
   Epilogue epilogue;
 };
 

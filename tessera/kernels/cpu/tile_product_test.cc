@@ -91,11 +91,11 @@ const std::vector<EpilogueStep> kEpilogues[] = {
 // Tiles of every size, the sum over terms of A times B, rows of A at a stride or from a table.
 TEST(TileProduct, SumsTermsAndFinishes) {
   std::mt19937_64 random(1);
-  for (int64_t C = 1; C <= generic::kTileCols; ++C)
-    for (int64_t R = 1; R <= generic::tile_rows(C); ++R)
+  for (int64_t R = 1; R <= generic::kMaxTileRows; ++R)
+    for (int64_t C = 1; C <= generic::tile_vecs(R) * generic::kLanes; ++C)
       for (const auto& steps : kEpilogues) {
         const bool table = random() % 2, accumulate = random() % 2;
-        const int64_t lda = 50, stride = 70 * kPanel, terms = size_between(random, 0, 3), ldc = 20;
+        const int64_t lda = 50, stride = 70 * kPanel, terms = size_between(random, 0, 3), ldc = 40;
         const std::vector<float> a = floats(random, lda * R * 3), b = floats(random, 3 * stride),
                                  before = floats(random, R * ldc);
         const Operands operands(random, R, C);

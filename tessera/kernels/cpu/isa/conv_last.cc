@@ -150,6 +150,25 @@ void by_rows(const Block& block, int64_t p0, int64_t p1) {
   }
 }
 
+// One tap at distance 1: pixels of x and y are rows of one product.
+void flat(const Item& item, int64_t p0, int64_t p1, int64_t m, int64_t cols, const float* b) {
+  const ConvLastArgs& a = item.a;
+  block_product({.rows = p1 - p0,
+                 .cols = cols,
+                 .depth = a.shape.C,
+                 .a = item.x + p0 * a.x_ld,
+                 .lda = a.x_ld,
+                 .b = b,
+                 .panel_stride = a.shape.C * kPanel,
+                 .c = item.y + p0 * a.y_ld + m,
+                 .ldc = a.y_ld,
+                 .accumulate = false,
+                 .epilogue = &item.epilogue,
+                 .row = item.row + p0,
+                 .col = item.col + m,
+                 .ahead = nullptr});
+}
+
 // Tiles of pixels from several short rows.
 void by_tables(const Block& block, int64_t p0, int64_t p1) {
   const int64_t highest = tile_rows(block.cols);
@@ -168,6 +187,7 @@ void channels(const Item& item, int64_t p0, int64_t p1, int64_t m, int64_t cols)
   const int64_t step =
       most<int64_t>(1, least<int64_t>(kMaxTerms, kBlockFloats / most<int64_t>(1, s.C * cols)));
   const float* b = item.w + m / kPanel * taps * s.C * kPanel + m % kPanel;
+  if (item.a.flat) return flat(item, p0, p1, m, cols, b);
   for (int64_t t = 0; t < taps; t += step) {
     const Block block{item, m, cols, b + t * s.C * kPanel, t, least(taps, t + step)};
     (s.out[2] >= tile_rows(cols) / 2 ? by_rows : by_tables)(block, p0, p1);

@@ -7,7 +7,7 @@
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 
 // Register tile: kTileRows x kTileVecs accumulators; both divide the panel.
-constexpr int kTileRows = kRegisters == 32 ? 12 : 6, kTileVecs = 2;
+constexpr int kTileRows = kRegisters == 32 ? 12 : kLanes == 8 ? 6 : 4, kTileVecs = 2;
 constexpr int kTileCols = kTileVecs * kLanes;
 
 // c (R, V * lanes) = a (k, row; kPanelRows apart) * b (k, column; ldb apart), added to c or to

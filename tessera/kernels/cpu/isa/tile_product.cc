@@ -39,7 +39,7 @@ TESSERA_INLINE void accumulate(const Tile& t, Vec (&sum)[R][V]) {
       Vec y[V];
       TESSERA_UNROLL
       for (int v = 0; v < V; ++v) y[v] = load(b + panel_offset(v, stride));
-      if constexpr (V == kTileVecs) {
+      if constexpr (V >= kTileVecs) {
         __builtin_prefetch(ahead, 0, 2);
         ahead += ahead_step;
       }
@@ -50,37 +50,49 @@ TESSERA_INLINE void accumulate(const Tile& t, Vec (&sum)[R][V]) {
 
 template <int R, int V>
 void tile_of(const Tile& t) {
+  float* const c = t.c;
+  const int64_t ldc = t.ldc;
   const int last = t.cols - (V - 1) * kLanes;
   const Part part(last);
   const Place<R, V> place{part, last == kLanes};
   // C is not near when its turn comes, unless it is asked for now.
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v * kLanes < t.cols; v += 16 / kLanes)
-      __builtin_prefetch(t.c + r * t.ldc + v * kLanes, 1);
+  TESSERA_UNROLL
+  for (int r = 0; r < R; ++r) {
+    TESSERA_UNROLL
+    for (int v = 0; v < V; v += 16 / kLanes) __builtin_prefetch(c + r * ldc + v * kLanes, 1);
+  }
+  const BoundEpilogue* e = t.epilogue;
+  int step = 0;
   Vec sum[R][V];
-  TESSERA_EACH(x = Vec{})
+  if (e && !t.accumulate && e->fused > 0 && e->steps[0].fused == Fused::kAddCols) {
+    Vec bias[V];
+    place.load_row(e->steps[step++].operand + t.col, bias);
+    TESSERA_EACH(x = bias[v])
+  } else {
+    TESSERA_EACH(x = Vec{})
+  }
   accumulate<R, V>(t, sum);
-  if (t.accumulate) TESSERA_EACH(x += place.load_at(t.c + r * t.ldc, v))
-  if (const BoundEpilogue* e = t.epilogue) {
-    for (int i = 0; i < e->fused; ++i) {
-      const BoundStep& s = e->steps[i];
+  if (t.accumulate) TESSERA_EACH(x += place.load_at(c + r * ldc, v))
+  if (e) {
+    for (; step < e->fused; ++step) {
+      const BoundStep& s = e->steps[step];
       fuse<R, V>(s, s.operand + offset_in(s, t.row, t.col), place, sum);
     }
     if (e->fused < e->count) return finish_rows<R, V>(t, place, sum);
   }
-  TESSERA_EACH(place.store_at(t.c + r * t.ldc, v, x))
+  TESSERA_EACH(place.store_at(c + r * ldc, v, x))
 }
 #undef TESSERA_EACH
 
 using TileFn = void (*)(const Tile&);
 
 struct TileTable {
-  TileFn fn[kMaxTileRows + 1][kTileVecs + 1] = {};
+  TileFn fn[kMaxTileRows + 1][kWidestVecs + 1] = {};
 
   template <int R, int V>
   constexpr void fill() {
-    if constexpr (R <= tile_rows(V * kLanes)) fn[R][V] = tile_of<R, V>;
-    if constexpr (V < kTileVecs)
+    if constexpr (V <= tile_vecs(R)) fn[R][V] = tile_of<R, V>;
+    if constexpr (V < kWidestVecs)
       fill<R, V + 1>();
     else if constexpr (R < kMaxTileRows)
       fill<R + 1, 1>();
@@ -100,10 +112,10 @@ void tile_product(const Tile& tile) {
 void block_product(const Block& b) {
   // Narrower vectors than panels: tiles must not straddle those.
   constexpr int64_t kUnit = kLanes < kPanel ? kTileCols : kLanes;
-  int64_t across = kTileCols / kUnit;
   // Rows that fit a narrower tile at once are not worth two wide ones.
-  if (b.rows > tile_rows(kTileCols) && b.rows <= kMaxTileRows)
-    across = most<int64_t>(across - 1, 1);
+  const int64_t rows_at_once =
+      b.rows <= kMaxTileRows ? most<int64_t>(b.rows, 1) : tile_rows(kTileCols);
+  const int64_t across = most<int64_t>(tile_vecs(rows_at_once) * kLanes / kUnit, 1);
   const int64_t units = (b.cols + kUnit - 1) / kUnit;
   int64_t n = 0;
   for (int64_t i = (units + across - 1) / across; i > 0; --i) {

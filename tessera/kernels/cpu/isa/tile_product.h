@@ -7,12 +7,20 @@
 
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 
-// The widest tile, and the rows of a tile of so many columns: what the registers hold.
+// The widest tile of several rows, and the rows of a tile of so many columns: what the registers
+// hold. Without fused multiply-adds products take some, too.
 constexpr int kTileVecs = kRegisters == 32 ? 4 : 2;
 constexpr int kTileCols = kTileVecs * kLanes;
-constexpr int kMaxTileRows = kRegisters == 32 ? 8 : 6;
+constexpr int kMaxTileRows = kRegisters == 32 ? 8 : kLanes == 8 ? 6 : 4;
 constexpr int tile_rows(int64_t cols) {
   return kRegisters == 32 && cols > 3 * kLanes ? 6 : kMaxTileRows;
+}
+// The widest tile of so many rows, in vectors: narrow vectors need more of them where there are few
+// rows, to keep the multipliers busy.
+constexpr int kWidestVecs = kRegisters == 32 ? kTileVecs : kLanes;
+constexpr int tile_vecs(int64_t rows) {
+  if (rows <= 2 && kRegisters < 32) return rows == 1 ? kWidestVecs : kWidestVecs / 2;
+  return rows > tile_rows(kTileCols) ? kTileVecs - 1 : kTileVecs;
 }
 
 // One of the products that are summed: A (rows, depth) times B (depth, cols).
@@ -24,8 +32,7 @@ struct Term {
 };
 
 struct Tile {
-  int rows;  // 1 to tile_rows(cols)
-  int cols;  // 1 to kTileCols
+  int rows, cols;  // at most tile_rows(cols), and tile_vecs(rows) vectors
   const Term* terms;
   int64_t count;            // of terms; 0: the sum is 0
   int64_t lda;              // of terms without a table of rows
