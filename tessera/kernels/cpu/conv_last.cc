@@ -27,9 +27,10 @@ Claim probe(const Problem& p) {
   const ConvShape& s = conv.shape;
   const double m = static_cast<double>(std::max<int64_t>(s.M, 1));
   const double k = static_cast<double>(std::max<int64_t>(s.C * product(s.kernel), 1));
-  // Beginning and ending a tile takes as long as some steps of its sum; columns come in panels.
-  constexpr double kTileSteps = 3;
-  const double waste = static_cast<double>(panels_of(s.M) * kPanel) / m * (k + kTileSteps) / k;
+  // Beginning and ending a tile, and each tap, take as long as some steps of its sum; columns come
+  // in panels.
+  const double steps = 3 + 2 * static_cast<double>(product(s.kernel));
+  const double waste = static_cast<double>(panels_of(s.M) * kPanel) / m * (k + steps) / k;
   Claim c = claim(conv_flops(p, s) * waste, bytes_of(p), 0.9, NumericClass::kReassociated);
   c.packed.push_back(
       {1, Bytes((s.G * packed_size(s.C * product(s.kernel), s.M) + s.C) * int64_t{sizeof(float)})});
