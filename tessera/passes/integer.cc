@@ -138,17 +138,21 @@ bool invertible(const Site& at, ir::ValueId scale) {
   return v >= 1e-37 && v <= 1e35;
 }
 
-bool only_moves(std::string_view op) {
+// Maxima are the same before and after, where the scale is positive.
+bool moves(const Site& at, const ir::Node& node) {
   static constexpr std::string_view kMoves[] = {"reshape", "transpose", "slice",
                                                 "squeeze", "unsqueeze", "identity"};
-  return std::ranges::find(kMoves, op) != std::end(kMoves);
+  if (node.op->name == "max_pool")
+    return node.outputs.size() == 1 && at.constant(at.in(1)) &&
+           at.constant(at.in(1))->count() == 1 && at.constant(at.in(1))->f64(0) > 0;
+  return std::ranges::find(kMoves, node.op->name) != std::end(kMoves);
 }
 
 bool round_trip(Site& at) {
   if (!at.is("quantize")) return false;
   const ir::Node* mover = nullptr;
   const ir::Node* inner = at.producer(at.in(0));
-  if (inner && only_moves(inner->op->name) && at.uses(at.in(0)) == 1) {
+  if (inner && moves(at, *inner) && at.uses(at.in(0)) == 1) {
     mover = inner;
     inner = at.producer(mover->inputs[0]);
   }

@@ -2,7 +2,7 @@
 //                                 -> convert(conv_integer(x, w, z, u)) * (s t) + bias, and so for
 //                                 dot
 // quantize(dequantize(x, s, z), s, z)    -> x
-// quantize(f(dequantize(x, s, z)), s, z) -> f(x) where f only moves elements
+// quantize(f(dequantize(x, s, z)), s, z) -> f(x) where f moves or selects elements
 //
 // The sum of integers is exact; in f32 it has the roundings of each dequantised element and of the
 // sum: both are within the error budget of the product in f32, which is all that the model asks

@@ -12,6 +12,8 @@ namespace tessera::kernels::cpu {
 // each column of all panels follows: the sum of its elements as stored. They are stored with the
 // signedness that x does not have, moved by 128 if they do not have it themselves.
 inline constexpr int64_t kQuad = 4;
+// Bytes behind all that is packed, which tiles may read.
+inline constexpr int64_t kTileSlack = 1024;
 
 // One matrix (terms * outer * inner, columns) to be packed. Strides in elements of the source:
 // element k of a term is (k / inner, k % inner).

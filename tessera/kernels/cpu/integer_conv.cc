@@ -128,7 +128,7 @@ Claim probe(const Problem& p) {
                sums = static_cast<double>(p.anchor_result().count()) * padded / m,
                k = static_cast<double>(s.C * product(s.kernel));
   Claim c = claim(2 * sums * (k + kBehind), bytes_of(p), 1, integer_class(p));
-  c.packed.push_back({1, Bytes(s.G * packed_bytes(conv.pack))});
+  c.packed.push_back({1, Bytes(s.G * packed_bytes(conv.pack) + kTileSlack)});
   return c;
 }
 

@@ -114,7 +114,7 @@ Claim probe(const Problem& p) {
   const double k = static_cast<double>(std::max<int64_t>(s.K, 1));
   Claim c = claim(2 * work_of(s) * static_cast<double>(panels_of(s.N) * kPanel) / n, bytes_of(p),
                   k / (k + 32), integer_class(p));
-  const Bytes size(shape.matrices * packed_bytes(shape.pack));
+  const Bytes size(shape.matrices * packed_bytes(shape.pack) + kTileSlack);
   if (p.in[1].constant)
     c.packed.push_back({1, size});
   else

@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include <cstdint>
@@ -10,17 +12,27 @@
 namespace tessera::kernels::cpu {
 namespace {
 
-constexpr std::string_view kNames[] = {"generic", "neon", "avx2", "avx512", "avx512vnni"};
+constexpr std::string_view kNames[] = {"generic", "neon", "avx2", "avx512", "avx512vnni", "amx"};
 
 // The list of this architecture, and its best.
 #if defined(__x86_64__)
-constexpr Isa kIsas[] = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
+constexpr Isa kIsas[] = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx};
 
 // Register state that the operating system saves.
 uint64_t enabled_state() {
   uint32_t low = 0, high = 0;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return (uint64_t{high} << 32) | low;
+}
+
+// Linux lets a process use tiles after it has asked (Documentation/arch/x86/xstate.rst).
+bool may_use_tiles() {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  constexpr int kRequest = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+#else
+  return false;
+#endif
 }
 
 Isa ask_processor() {
@@ -36,7 +48,11 @@ Isa ask_processor() {
       (b & (kF | kDq | kBw | kVl)) == (kF | kDq | kBw | kVl) && (state & 0xe6) == 0xe6;
   if (!avx512) return Isa::kAvx2;
   constexpr uint32_t kVnni = 1u << 11;
-  return c & kVnni ? Isa::kAvx512Vnni : Isa::kAvx512;
+  if (!(c & kVnni)) return Isa::kAvx512;
+  constexpr uint32_t kTile = 1u << 24, kInt8 = 1u << 25;
+  constexpr uint64_t kTileState = 0x60000;
+  const bool tiles = (d & (kTile | kInt8)) == (kTile | kInt8) && (state & kTileState) == kTileState;
+  return tiles && may_use_tiles() ? Isa::kAmx : Isa::kAvx512Vnni;
 }
 #elif defined(__aarch64__)
 constexpr Isa kIsas[] = {Isa::kGeneric, Isa::kNeon};

@@ -8,11 +8,11 @@
 namespace tessera::kernels::cpu {
 
 // generic: what every processor of the architecture has; neon: the same for the 32 registers of
-// aarch64; avx2: with FMA; avx512: F, BW, DQ, VL; avx512vnni: those and VNNI, where only the
-// kernels that gain from it are others.
-enum class Isa { kGeneric, kNeon, kAvx2, kAvx512, kAvx512Vnni };
+// aarch64; avx2: with FMA; avx512: F, BW, DQ, VL; avx512vnni: those and VNNI; amx: those and tiles
+// of 8-bit integers. Of the last two, only the kernels that gain are others.
+enum class Isa { kGeneric, kNeon, kAvx2, kAvx512, kAvx512Vnni, kAmx };
 
-std::string_view name_of(Isa isa);  // "generic", "neon", "avx2", "avx512", "avx512vnni"
+std::string_view name_of(Isa isa);  // "generic", "neon", "avx2", "avx512", "avx512vnni", "amx"
 // Nothing for those of other architectures.
 std::optional<Isa> isa_from_name(std::string_view name);
 

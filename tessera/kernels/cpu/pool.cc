@@ -108,9 +108,17 @@ ResultShape result_shape(const Problem& p) {
   return {.dims = p.anchor_result().dims, .channels_last = true};
 }
 
+// Of f32, or maxima of bytes.
+bool is_bytes(const Problem& p) {
+  return p.op->name == "max_pool" && (p.in[0].dtype == DType::kU8 || p.in[0].dtype == DType::kI8);
+}
+
 Claim probe_last(const Problem& p) {
   Reason why = check(p);
-  why.input_is(p, 0, DType::kF32) && why.output_is(p, 0, DType::kF32);
+  if (is_bytes(p))
+    why.need(!p.fused(), "takes no steps behind a maximum of bytes");
+  else
+    why.input_is(p, 0, DType::kF32) && why.output_is(p, 0, DType::kF32);
   if (why.fine())
     why.need(p.in[0].rank() == std::ssize(p.attrs.ints("kernel")) + 2,
              "rank {} for {} spatial axes, need two more", p.in[0].rank(),
@@ -122,8 +130,8 @@ Claim probe_last(const Problem& p) {
                                   why.fine() ? no_epilogue(p, result_shape(p)) : ""})
     why.need(text.empty(), "{}", text);
   if (!why.fine()) return why.refusal();
-  return claim(taps(p) * static_cast<double>(p.out[0].count()), bytes_of(p), 0.2,
-               p.fused() ? NumericClass::kApproximate : numeric(p));
+  return claim(taps(p) * static_cast<double>(p.out[0].count()), bytes_of(p),
+               is_bytes(p) ? 0.5 : 0.2, p.fused() ? NumericClass::kApproximate : numeric(p));
 }
 
 Result<std::vector<LaunchSpec>> prepare_last(const Problem& p, const Claim&) {
@@ -148,7 +156,7 @@ Result<std::vector<LaunchSpec>> prepare_last(const Problem& p, const Claim&) {
       std::clamp<int64_t>(kItem / std::max<int64_t>(1, pool.out[2] * args.channels), 1, rows);
   args.row_items = ceil_div(rows, args.rows);
   LaunchSpec launch;
-  launch.entry = "cpu.pool_last";
+  launch.entry = is_bytes(p) ? "cpu.pool_bytes" : "cpu.pool_last";
   launch.grid = items(args.images * args.row_items * args.channel_items, 1);
   launch.arguments = {{Argument::kInput, 0, 0}, {Argument::kOutput, 0, 0}};
   make_epilogue(p, result_shape(p), launch.arguments, args.epilogue);

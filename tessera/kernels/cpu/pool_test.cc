@@ -81,5 +81,21 @@ TEST(Pool, ChannelsLast) {
   }
 }
 
+TEST(Pool, BytesChannelsLast) {
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 100; ++i) {
+    const DType dtype = pick(random, {DType::kU8, DType::kI8});
+    Case c = random_pool(random, "max_pool", dtype);
+    Dims dims = c.in[0]->dims();
+    dims[1] = pick<int64_t>(random, {1, 3, 17, 64, 116});
+    for (size_t a = 2; a < dims.size(); ++a) dims[a] = std::min<int64_t>(dims[a], 40);
+    c.in[0] = random_tensor(dtype, dims, random, {.wide = true});
+    const std::string layout(op::channels_last(static_cast<int>(dims.size())));
+    c.placed = {{layout, pick<int64_t>(random, {0, 1, 40})}};
+    c.out_placed = {layout, pick<int64_t>(random, {0, 1, 40})};
+    EXPECT_EQ(check(c, random), 1);
+  }
+}
+
 }  // namespace
 }  // namespace tessera::kernels::cpu::testing

@@ -25,12 +25,15 @@ constexpr Entry kGenericEntries[] = {TESSERA_ISA_ENTRIES(GENERIC_ENTRY) TESSERA_
 #define AVX2_ENTRY(name) {"cpu." #name, avx2::name},
 #define AVX512_ENTRY(name) {"cpu." #name, avx512::name},
 #define AVX512VNNI_ENTRY(name) {"cpu." #name, avx512vnni::name},
+#define AMX_ENTRY(name) {"cpu." #name, amx::name},
 constexpr Entry kAvx2Entries[] = {TESSERA_ISA_ENTRIES(AVX2_ENTRY) TESSERA_QUANTIZE_ENTRIES(
     AVX2_ENTRY) TESSERA_INTEGER_ENTRIES(AVX2_ENTRY)};
 constexpr Entry kAvx512Entries[] = {TESSERA_ISA_ENTRIES(AVX512_ENTRY) TESSERA_QUANTIZE_ENTRIES(
     AVX512_ENTRY) TESSERA_INTEGER_ENTRIES(AVX512_ENTRY)};
 constexpr Entry kAvx512VnniEntries[] = {TESSERA_ISA_ENTRIES(AVX512_ENTRY) TESSERA_QUANTIZE_ENTRIES(
     AVX512_ENTRY) TESSERA_INTEGER_ENTRIES(AVX512VNNI_ENTRY)};
+constexpr Entry kAmxEntries[] = {TESSERA_ISA_ENTRIES(AVX512_ENTRY) TESSERA_QUANTIZE_ENTRIES(
+    AVX512_ENTRY) TESSERA_INTEGER_ENTRIES(AMX_ENTRY)};
 #elif defined(__aarch64__)
 #define NEON_ENTRY(name) {"cpu." #name, neon::name},
 constexpr Entry kNeonEntries[] = {TESSERA_ISA_ENTRIES(NEON_ENTRY) TESSERA_QUANTIZE_ENTRIES(
@@ -43,6 +46,7 @@ constexpr Variant kVariants[] = {
     {Isa::kAvx2, "cpu.avx2", kAvx2Entries, 8, 4, 0.5},
     {Isa::kAvx512, "cpu.avx512", kAvx512Entries, 16, 4, 0.5},
     {Isa::kAvx512Vnni, "cpu.avx512vnni", kAvx512VnniEntries, 16, 4, 2.5},
+    {Isa::kAmx, "cpu.amx", kAmxEntries, 16, 4, 8},
 #elif defined(__aarch64__)
     {Isa::kNeon, "cpu.neon", kNeonEntries, 4, 4, 0.5},
 #endif

@@ -8,6 +8,7 @@
 
 #include "tessera/base/budget.h"
 #include "tessera/ir/reference/interpreter.h"
+#include "tessera/kernels/cpu/isa/integer_entries.h"
 
 namespace tessera::kernels::cpu::testing {
 namespace {
@@ -46,6 +47,9 @@ void fail(const tessera_launch* launch, const char* message) {
   auto* failure = static_cast<Failure*>(launch->fail_context);
   if (failure->message.empty()) failure->message = message;
 }
+
+#define EMULATED_ENTRY(name) {"cpu." #name, emulated::name},
+constexpr Entry kEmulated[] = {TESSERA_INTEGER_ENTRIES(EMULATED_ENTRY)};
 
 tessera_entry entry_named(const std::vector<Entry>& entries, std::string_view name) {
   for (const Entry& e : entries)
@@ -271,10 +275,13 @@ Result<op::Problem> problem_of(const Case& c, const std::vector<Tensor>& outputs
   return p;
 }
 
-Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& problem,
-                                      const op::Claim& claim,
-                                      const std::vector<std::optional<Tensor>>& inputs,
-                                      std::mt19937_64& random) {
+namespace {
+
+// As run_claim; entries of `instead` stand for those of the table with the same names.
+Result<std::vector<Tensor>> run_with(std::span<const Entry> instead, const Table& table,
+                                     const op::Problem& problem, const op::Claim& claim,
+                                     const std::vector<std::optional<Tensor>>& inputs,
+                                     std::mt19937_64& random) {
   std::vector<std::unique_ptr<Buffer>> in, out, packed;
   for (size_t i = 0; i < inputs.size(); ++i) {
     in.push_back(std::make_unique<Buffer>(inputs[i] ? span_of(problem.in[i]) : 0));
@@ -290,7 +297,8 @@ Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& pro
     TRY(table.pack(problem, claim, static_cast<int>(i), source->data(), packed.back()->data()));
   }
   TRY_ASSIGN(auto launches, table.prepare(problem, claim));
-  const std::vector<Entry> entries = table.entries();
+  std::vector<Entry> entries(instead.begin(), instead.end());
+  for (const Entry& e : table.entries()) entries.push_back(e);
   for (const op::LaunchSpec& spec : launches) {
     const tessera_entry entry = entry_named(entries, spec.entry);
     if (!entry) return error(Code::kInternal, "no entry '{}'", spec.entry);
@@ -338,6 +346,15 @@ Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& pro
   return results;
 }
 
+}  // namespace
+
+Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& problem,
+                                      const op::Claim& claim,
+                                      const std::vector<std::optional<Tensor>>& inputs,
+                                      std::mt19937_64& random) {
+  return run_with({}, table, problem, claim, inputs, random);
+}
+
 namespace {
 
 // How many claims of the first table ran.
@@ -365,31 +382,37 @@ int check(std::span<const Table* const> tables, const Case& c, std::mt19937_64& 
   const op::Problem& problem = *made;
   if (!c.steps.empty()) want = std::vector<Tensor>{step_results(c, (*want)[0])->back()};
   int ran = 0;
-  std::mt19937_64 copy;
+  const auto run = [&](std::string_view variant, const Table& by, const op::Claim& claim,
+                       std::span<const Entry> instead, std::mt19937_64& cuts) {
+    const std::string where = fmt::format("{} {} {}", variant, claim.kernel, problem.str());
+    const auto got = run_with(instead, by, problem, claim, c.in, cuts);
+    if (!got) {
+      ADD_FAILURE() << where << ": " << got.error().message;
+      return false;
+    }
+    for (size_t i = 0; i < want->size(); ++i) {
+      const std::string text =
+          difference((*got)[i], (*want)[i], sums ? &(*sums)[i] : nullptr, claim.numeric, tolerance,
+                     c.steps.empty() ? 1 : tolerance.rel);
+      if (!text.empty()) ADD_FAILURE() << where << " output " << i << ": " << text;
+    }
+    return true;
+  };
   for (const Table* table : tables) {
     // What a test draws next is the same with and without the variants of few kernels.
-    copy = random;
-    std::mt19937_64& cuts = table->name() == "cpu.avx512vnni" ? copy : random;
+    std::mt19937_64 copy = random;
+    const bool few = table->name() == "cpu.avx512vnni" || table->name() == "cpu.amx";
     for (const op::Claim& claim : table->probe(problem)) {
-      const std::string where = fmt::format("{} {} {}", table->name(), claim.kernel, problem.str());
-      if (!claim.supported()) {
-        EXPECT_FALSE(claim.refusal.empty()) << where;
-        continue;
-      }
-      const auto got = run_claim(*table, problem, claim, c.in, cuts);
-      if (!got) {
-        ADD_FAILURE() << where << ": " << got.error().message;
-        continue;
-      }
-      ran += table == tables.front();
-      for (size_t i = 0; i < want->size(); ++i) {
-        const std::string text =
-            difference((*got)[i], (*want)[i], sums ? &(*sums)[i] : nullptr, claim.numeric,
-                       tolerance, c.steps.empty() ? 1 : tolerance.rel);
-        if (!text.empty()) ADD_FAILURE() << where << " output " << i << ": " << text;
-      }
+      if (!claim.supported())
+        EXPECT_FALSE(claim.refusal.empty()) << table->name() << claim.kernel << problem.str();
+      else if (run(table->name(), *table, claim, {}, few ? copy : random))
+        ran += table == tables.front();
     }
   }
+  std::mt19937_64 copy = random;
+  for (const op::Claim& claim : tables.front()->probe(problem))
+    if (claim.supported() && claim.kernel.starts_with("cpu.integer"))
+      run("emulated", *tables.front(), claim, kEmulated, copy);
   return ran;
 }
 

@@ -56,6 +56,21 @@ TEST(Integer, RoundTrips) {
 })");
 }
 
+TEST(Integer, MaximaOfBytes) {
+  rewrites("integer", R"(graph @"g"(%0: u8[n,2,7]) {
+  %1 = constant f32[] {0.1}
+  %2 = constant u8[] {4}
+  %3 = dequantize(%0, %1, %2) {to = dtype f32} : f32[n,2,7]
+  %4 = max_pool(%3) {kernel = [3]} : f32[n,2,5]
+  %5 = quantize(%4, %1, %2) {to = dtype u8} : u8[n,2,5]
+  return %5 "y"
+})",
+           R"(graph @"g"(%0: u8[n,2,7]) {
+  %1 = max_pool(%0) {kernel = [3]} : u8[n,2,5]
+  return %1 "y"
+})");
+}
+
 TEST(Integer, StaysWhereScalesDiffer) {
   stays("integer", R"(graph @"g"(%0: u8[n,2]) {
   %1 = constant f32[2] {0.5, 0.25}

@@ -179,26 +179,33 @@ struct Item {
   int64_t row;           // of the image's first pixel in the result
 };
 
-// Output row `h`, channels [c, c + count).
+// Output row `h`, channels [c, c + count). `offsets`: of the taps.
 void row_of(const Item& item, int64_t h, int64_t c, int64_t count, const QuadWeights* weights,
-            const int32_t* start, const int32_t* zeros, bool any, const IntegerColumns* columns) {
+            const int64_t* offsets, const int32_t* start, const int32_t* zeros, bool any,
+            const IntegerColumns* columns) {
   const IntegerDepthwiseArgs& a = item.a;
   const ConvShape& s = a.shape;
-  const int64_t quads = (s.kernel[1] * s.kernel[2] + kQuad - 1) / kQuad;
+  const int64_t taps = s.kernel[1] * s.kernel[2], quads = (taps + kQuad - 1) / kQuad;
+  const int64_t y0 = h * s.stride[1] - s.pad[1], reach = (s.kernel[2] - 1) * s.dilation[2];
+  const bool rows_inside = y0 >= 0 && y0 + (s.kernel[1] - 1) * s.dilation[1] < s.in[1];
   const uint8_t* at[kRun][kMaxQuads * kQuad];
   alignas(64) int32_t sums[kRun * kBlock], x_sums[kRun * kBlock];
   for (int64_t v = 0; v < s.out[2]; v += kRun) {
     const int pixels = static_cast<int>(least<int64_t>(kRun, s.out[2] - v));
     for (int p = 0; p < pixels; ++p) {
-      int64_t t = 0;
-      for (int64_t i = 0; i < s.kernel[1]; ++i)
-        for (int64_t j = 0; j < s.kernel[2]; ++j, ++t) {
-          const int64_t y = h * s.stride[1] - s.pad[1] + i * s.dilation[1],
-                        x = (v + p) * s.stride[2] - s.pad[2] + j * s.dilation[2];
+      const int64_t x0 = (v + p) * s.stride[2] - s.pad[2];
+      const uint8_t* from = item.x + (y0 * s.in[2] + x0) * a.x_ld;
+      if (rows_inside && x0 >= 0 && x0 + reach < s.in[2]) {
+        for (int64_t t = 0; t < taps; ++t) at[p][t] = from + offsets[t];
+      } else {
+        for (int64_t t = 0; t < taps; ++t) {
+          const int64_t y = y0 + t / s.kernel[2] * s.dilation[1],
+                        x = x0 + t % s.kernel[2] * s.dilation[2];
           const bool inside = y >= 0 && y < s.in[1] && x >= 0 && x < s.in[2];
-          at[p][t] = inside ? item.x + (y * s.in[2] + x) * a.x_ld : item.zeros - c;
+          at[p][t] = inside ? from + offsets[t] : item.zeros - c;
         }
-      for (; t < quads * kQuad; ++t) at[p][t] = item.zeros - c;
+      }
+      for (int64_t t = taps; t < quads * kQuad; ++t) at[p][t] = item.zeros - c;
     }
     const Run run{at, quads, weights, c, start, sums, any ? x_sums : nullptr, count};
     const bool whole = count == kBlock;
@@ -208,8 +215,8 @@ void row_of(const Item& item, int64_t h, int64_t c, int64_t count, const QuadWei
       (whole ? sum_taps<false, true> : sum_taps<false, false>)(run, pixels);
     if (any) {
       // Taps beyond the kernel have read the zero point, too.
-      const uint32_t more = static_cast<uint32_t>(quads * kQuad - s.kernel[1] * s.kernel[2]) *
-                            static_cast<uint32_t>(item.bound.x_zero);
+      const uint32_t more =
+          static_cast<uint32_t>(quads * kQuad - taps) * static_cast<uint32_t>(item.bound.x_zero);
       for (int p = 0; p < pixels; ++p)
         for (int64_t k = 0; k < kBlock; ++k) {
           uint32_t& sum = reinterpret_cast<uint32_t&>(sums[p * kBlock + k]);
@@ -249,7 +256,12 @@ void channels(const Item& item, int64_t h0, int64_t h1, int64_t c, int64_t count
     any |= columns.any;
     columns.any = false;  // subtracted by taps
   }
-  for (int64_t h = h0; h < h1; ++h) row_of(item, h, c, count, weights, start, zeros, any, all);
+  int64_t offsets[kMaxQuads * kQuad];  // of the taps, from the first
+  for (int64_t t = 0; t < taps; ++t)
+    offsets[t] =
+        (t / s.kernel[2] * s.dilation[1] * s.in[2] + t % s.kernel[2] * s.dilation[2]) * item.a.x_ld;
+  for (int64_t h = h0; h < h1; ++h)
+    row_of(item, h, c, count, weights, offsets, start, zeros, any, all);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #define TESSERA_QUANTIZE_ENTRIES(X) \
   X(dequantize)                     \
+  X(pool_bytes)                     \
   X(quantize)
 
 #define TESSERA_INTEGER_ENTRIES(X) \
@@ -34,5 +35,12 @@ TESSERA_QUANTIZE_ENTRIES(TESSERA_DECLARE_INTEGER)
 TESSERA_INTEGER_ENTRIES(TESSERA_DECLARE_INTEGER)
 }  // namespace tessera::kernels::cpu::avx512
 namespace tessera::kernels::cpu::avx512vnni {
+TESSERA_INTEGER_ENTRIES(TESSERA_DECLARE_INTEGER)
+}
+namespace tessera::kernels::cpu::amx {
+TESSERA_INTEGER_ENTRIES(TESSERA_DECLARE_INTEGER)
+}
+// Tiles in plain C++, in tests only.
+namespace tessera::kernels::cpu::emulated {
 TESSERA_INTEGER_ENTRIES(TESSERA_DECLARE_INTEGER)
 }

@@ -89,6 +89,7 @@ constexpr TileTable<true> kSignedTiles;
 struct StoreFloats {
   static constexpr int64_t kBytes = 4;
   explicit StoreFloats(const BoundInteger&) {}
+  bool limit(const BoundInteger&) { return false; }
   void all(char* y, Vec x) const { store(reinterpret_cast<float*>(y), x); }
   void part(char* y, Vec x, int64_t count) const {
     Part(static_cast<int>(count)).store(reinterpret_cast<float*>(y), x);
@@ -99,6 +100,13 @@ struct StoreQuantized {
   static constexpr int64_t kBytes = sizeof(T);
   Quantizer<T> q;
   explicit StoreQuantized(const BoundInteger& b) : q(splat(b.scale), splat_int(b.zero)) {}
+  // Whether limits of x are taken as limits of what is stored: division keeps their order.
+  bool limit(const BoundInteger& b) {
+    const bool possible = b.scale > 0 && b.scale < __builtin_inff() && b.low <= b.high &&
+                          b.low == b.low && b.high == b.high;
+    if (possible) q.limit(b.low, b.high);
+    return possible;
+  }
   void all(char* y, Vec x) const { Narrow<T>::store(reinterpret_cast<T*>(y), q.of(x)); }
   void part(char* y, Vec x, int64_t count) const {
     Narrow<T>::store(reinterpret_cast<T*>(y), q.of(x), count);
@@ -131,10 +139,10 @@ struct Finish {
             .store(reinterpret_cast<float*>(at(r, col, 4)), reinterpret_cast<Vec>(sum(r, col)));
   }
 
-  // A vector of columns at a time; kAny: columns.any.
-  template <class Store, bool kAny>
+  // A vector of columns at a time; kAny: columns.any; kLimits: b.low and b.high.
+  template <class Store, bool kAny, bool kLimits>
   void plain(const Store& to) const {
-    const Vec low = splat(b.low), high = splat(b.high);
+    [[maybe_unused]] const Vec low = splat(b.low), high = splat(b.high);
     for (int64_t col = 0; col < place.cols; col += kLanes) {
       const int64_t count = least<int64_t>(kLanes, place.cols - col);
       const Vec factor = load(columns.factors + col), term = load(columns.terms + col);
@@ -142,7 +150,8 @@ struct Finish {
       for (int64_t r = 0; r < place.rows; ++r, y += place.ld * Store::kBytes) {
         const VecI s = kAny ? sum(r, col) : load_ints(sums + r * pitch + col);
         const Vec scaled = __builtin_convertvector(s, Vec) * factor;
-        const Vec x = min_of(high, max_of(low, scaled + term));
+        Vec x = scaled + term;
+        if constexpr (kLimits) x = min_of(high, max_of(low, x));
         if (count == kLanes)
           to.all(y, x);
         else
@@ -177,8 +186,12 @@ struct Finish {
 
   template <class Store>
   void floats() const {
-    const Store to(b);
-    if (b.plain) return columns.any ? plain<Store, true>(to) : plain<Store, false>(to);
+    Store to(b);
+    if (b.plain) {
+      const bool limits = !to.limit(b);
+      if (columns.any) return limits ? plain<Store, true, true>(to) : plain<Store, true, false>(to);
+      return limits ? plain<Store, false, true>(to) : plain<Store, false, false>(to);
+    }
     for (int64_t col = 0; col < place.cols; col += kLanes) {
       int64_t row = 0;
       for (; row + 4 <= place.rows; row += 4) vector<4>(to, row, col);

@@ -36,6 +36,12 @@ class Quantizer {
         low_(__builtin_convertvector(Bounds<T>::kLow - zero, Vec)),
         high_(__builtin_convertvector(Bounds<T>::kHigh - zero, Vec)),
         zero_(zero) {}
+  // x is limited to [low, high] first. @pre the scale is positive and finite
+  void limit(float low, float high) {
+    const Vec least = low_, most = high_;
+    low_ = min_of(most, max_of(least, splat(low) / scale_));
+    high_ = max_of(least, min_of(most, splat(high) / scale_));
+  }
   VecI of(Vec x) const {
     const Vec q = x / scale_, bounded = min_of(high_, max_of(low_, q));
 #if defined(__AVX512F__)
