@@ -80,9 +80,9 @@ void add_device_options(Verb& verb, ModelOptions& options) {
       .shows_default()
       .type_name("MODE");
   verb.option("--isa", options.isa,
-              "Most of the CPU's instruction sets that kernels use: generic, avx2, avx512 or "
-              "avx512vnni; on aarch64 generic or neon; default: the best here")
-      .one_of({"generic", "neon", "avx2", "avx512", "avx512vnni"})
+              "Most of the CPU's instruction sets that kernels use: generic, avx2, avx512, "
+              "avx512vnni or amx; on aarch64 generic or neon; default: the best here")
+      .one_of({"generic", "neon", "avx2", "avx512", "avx512vnni", "amx"})
       .type_name("NAME");
   verb.option(
           "--provider", options.provider,
