@@ -27,7 +27,7 @@ const ConvertFn* find_converter(std::string_view domain, std::string_view op_typ
              ml_model_converters,    signal_converters,     random_converters,
              string_converters,      activation_converters, norm_converters,
              conv_converters,        pool_converters,       batch_norm_converters,
-             image_converters,
+             image_converters,       microsoft_converters,
          })
       for (const Converter& row : family())
         map.emplace(std::pair(row.domain, row.op_type), row.convert);

@@ -99,6 +99,7 @@ std::span<const Converter> conv_converters();
 std::span<const Converter> pool_converters();
 std::span<const Converter> batch_norm_converters();
 std::span<const Converter> image_converters();
+std::span<const Converter> microsoft_converters();
 
 // The values a name may refer to, innermost scope last. A name found outside of the current body
 // becomes an input of the body (and of each body in between).

@@ -357,6 +357,67 @@ TEST(BadModels, Cycles) {
       {"calls itself"});
 }
 
+// What ONNX Runtime's optimiser writes.
+
+TEST(Microsoft, ConvolutionWithSumAndActivation) {
+  const auto imported = load(
+      one_node(node("FusedConv", {"x", "w", "", "z"}, {"y"},
+                    {string_attr("activation", "Clip"), floats_attr("activation_params", {0, 6})},
+                    "n", "com.microsoft"),
+               {value("x", {1, 2, 4, 4}), value("w", {3, 2, 1, 1}), value("z", {1, 3, 4, 4})}));
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_EQ(ops(imported->graph), (std::vector<std::string>{"conv", "add", "max", "min"}));
+  expect_says(refused(one_node(node("FusedConv", {"x", "w"}, {"y"},
+                                    {string_attr("activation", "Snake")}, "n", "com.microsoft"),
+                               {value("x", {1, 2, 4, 4}), value("w", {3, 2, 1, 1})})),
+              {"node 'n'", "'Snake'"});
+}
+
+TEST(Microsoft, Products) {
+  auto imported =
+      load(one_node(node("FusedMatMul", {"a", "b"}, {"y"},
+                         {int_attr("transA", 1), float_attr("alpha", 0.5f)}, "n", "com.microsoft"),
+                    {value("a", {2, 3, 4}), value("b", {2, 3, 5})}));
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_EQ(ops(imported->graph), (std::vector<std::string>{"transpose", "dot", "mul"}));
+  EXPECT_EQ(imported->graph.type(imported->graph.outputs[0]).str(), "f32[2,4,5]");
+  imported = load(
+      one_node(node("FusedGemm", {"a", "b", "c"}, {"y"},
+                    {string_attr("activation", "LeakyRelu"), float_attr("activation_alpha", 0.3f)},
+                    "n", "com.microsoft"),
+               {value("a", {2, 3}), value("b", {3, 4}), value("c", {4})}));
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_EQ(ops(imported->graph), (std::vector<std::string>{"dot", "add", "leaky_relu"}));
+  EXPECT_FLOAT_EQ(static_cast<float>(imported->graph.nodes[2].attrs.f("alpha")), 0.3f);
+}
+
+TEST(Microsoft, NormsOfSums) {
+  for (const bool rms : {false, true}) {
+    const std::string op = rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization";
+    const Names in = rms ? Names{"x", "s", "g", "b"} : Names{"x", "s", "g", "", "b"};
+    const auto imported = load(one_node(
+        node(op, in, {"y", "", "", "sum"}, {float_attr("epsilon", 1e-6f)}, "n", "com.microsoft"),
+        {value("x", {2, 3, 4}), value("s", {2, 3, 4}), value("g", {4}), value("b", {4})}));
+    ASSERT_TRUE(imported) << imported.error().message;
+    EXPECT_EQ(ops(imported->graph),
+              (std::vector<std::string>{"add", "add", rms ? "rms_norm" : "layer_norm"}));
+    EXPECT_FLOAT_EQ(static_cast<float>(imported->graph.nodes[2].attrs.f("epsilon")), 1e-6f);
+  }
+}
+
+TEST(Microsoft, Activations) {
+  for (const auto& [name, tanh] : {std::pair("Gelu", 0), {"BiasGelu", 0}, {"FastGelu", 1}}) {
+    const bool biased = std::string_view(name) != "Gelu";
+    const auto imported = load(
+        one_node(node(name, biased ? Names{"x", "b"} : Names{"x"}, {"y"}, {}, "n", "com.microsoft"),
+                 {value("x", {2, 4}), value("b", {4})}));
+    ASSERT_TRUE(imported) << imported.error().message;
+    EXPECT_EQ(ops(imported->graph).back(), "gelu") << name;
+    EXPECT_EQ(imported->graph.nodes.size(), biased ? 2u : 1u);
+    EXPECT_EQ(imported->graph.nodes.back().attrs.i("tanh"), tanh);
+  }
+}
+
 TEST(BadModels, Versions) {
   const std::string g =
       graph({{node("Neg", {"x"}, {"y"}, {}, "n")}, {value("x")}, {named("y")}, {}, {}});

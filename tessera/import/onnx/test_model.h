@@ -37,6 +37,9 @@ inline std::string int_attr(std::string_view name, int64_t v) {
 inline std::string float_attr(std::string_view name, float v) {
   return attr(name, 1, message([&](pbf_writer& w) { w.add_float(2, v); }));
 }
+inline std::string floats_attr(std::string_view name, const std::vector<float>& v) {
+  return attr(name, 6, message([&](pbf_writer& w) { w.add_packed_float(7, v.begin(), v.end()); }));
+}
 inline std::string ints_attr(std::string_view name, const std::vector<int64_t>& v) {
   return attr(name, 7, message([&](pbf_writer& w) { w.add_packed_int64(8, v.begin(), v.end()); }));
 }
@@ -168,6 +171,7 @@ inline std::string model(const std::string& graph_bytes,
     w.add_message(7, graph_bytes);
     w.add_message(8, opset("", version));
     w.add_message(8, opset("own", 1));
+    w.add_message(8, opset("com.microsoft", 1));
     for (const std::string& f : functions) w.add_message(25, f);
   });
 }
