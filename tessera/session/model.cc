@@ -24,8 +24,8 @@ struct Model::Impl {
   Bytes memory_limit;
   onnx::ImportedModel imported;
   std::vector<Port> inputs, outputs;
-  std::shared_ptr<Machine> machine;  // null: the interpreter alone
-  passes::MergeReport merged;
+  std::shared_ptr<Machine> machine;   // null: the interpreter alone
+  std::vector<passes::Event> missed;  // rewrites that did not happen at load, and why
 
   mutable std::mutex mutex;
   struct Planned {
@@ -111,10 +111,14 @@ Result<std::unique_ptr<Model>> Model::make(onnx::ImportedModel imported,
   if (options.device != "reference") {
     TRY_ASSIGN(impl->machine, Machine::open(options.device, options.threads, impl->memory_limit,
                                             options.isa, options.provider));
-    passes::simplify(graph, {.evaluate = evaluator(impl->memory_limit), .observe = {}});
+    impl->missed =
+        passes::simplify(graph, {.evaluate = evaluator(impl->memory_limit), .observe = {}}).missed;
     // Once, so that plans for other sizes share the joined weights.
-    if (options.fuse)
-      impl->merged = passes::merge(graph, typical_sizes(graph), impl->accepts(), impl->price());
+    if (options.fuse) {
+      const passes::MergeReport merged =
+          passes::merge(graph, typical_sizes(graph), impl->accepts(), impl->price());
+      impl->missed.insert(impl->missed.end(), merged.missed.begin(), merged.missed.end());
+    }
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     impl->outputs.push_back({graph.output_names[i], graph.type(graph.outputs[i])});
@@ -226,8 +230,9 @@ Result<std::shared_ptr<const plan::Plan>> Model::Impl::make_plan(const op::Bindi
   planning->fused = imported.graph;
   TRY(passes::expand(planning->fused, sizes, sources));
   if (options.fuse) planning->fuse = passes::fuse(planning->fused, sizes, accepts(), price());
-  for (const passes::Event& e : merged.missed)
-    planning->fuse.missed.push_back(fmt::format("{}: {}", fmt::join(e.origin, ", "), e.text));
+  for (const passes::Event& e : missed)
+    planning->fuse.missed.push_back(
+        fmt::format("{} of {}: {}", e.pass, fmt::join(e.origin, ", "), e.text));
   planning->graph = planning->fused;
   TRY_ASSIGN(planning->assign,
              passes::assign(planning->graph, sources, {.bindings = sizes, .mode = options.layout}));
