@@ -143,7 +143,10 @@ Result<int> bench(BenchArguments& a) {
                {{"kernels", counters.kernel_launches},
                 {"host", counters.host_operators},
                 {"reference", counters.reference_launches},
-                {"plans", counters.plans}}}};
+                {"plans", counters.plans},
+                {"compiled", counters.code.compiled},
+                {"compiled_before", counters.code.loaded},
+                {"compile_ms", counters.code.seconds * 1e3}}}};
   if (!inputs.assumed.empty()) report["assumed"] = inputs.assumed;
   if (a.json)
     TRY(print_json(report));

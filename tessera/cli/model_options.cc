@@ -91,6 +91,12 @@ void add_device_options(Verb& verb, ModelOptions& options) {
       .one_of({"auto", "own", "all", "onednn"})
       .shows_default()
       .type_name("NAME");
+  verb.option("--codegen", options.codegen,
+              "Kernels made for the model's own groups of operators: none, auto (those that have "
+              "been compiled before) or mlir (compile what is missing)")
+      .one_of({"none", "auto", "mlir"})
+      .shows_default()
+      .type_name("MODE");
   verb.option("--memory-limit", options.memory_limit,
               "Most memory for values, e.g. 512M or 2G; default: 80 % of the memory")
       .type_name("BYTES");
@@ -164,6 +170,10 @@ Result<session::LoadOptions> load_options(const ModelOptions& options) {
   load.fuse = options.fuse;
   load.isa = options.isa;
   load.provider = options.provider;
+  using codegen::mlir::Mode;
+  load.codegen = options.codegen == "none"   ? Mode::kNone
+                 : options.codegen == "mlir" ? Mode::kAlways
+                                             : Mode::kCached;
   TRY(check_dims(options, load));
   return load;
 }

@@ -20,6 +20,7 @@ struct ModelOptions {
   std::string layout = "optimal";
   std::string isa;
   std::string provider = "auto";
+  std::string codegen = "auto";
   int threads = 0;
   std::string memory_limit;
   double timeout = 0;

@@ -149,10 +149,11 @@ Result<int> run(const RunArguments& a) {
     fine = all_ok(checks);
     report["check"] = std::move(checks);
   }
-  report["counters"] = {{"kernels", counters.kernel_launches},
-                        {"host", counters.host_operators},
-                        {"reference", counters.reference_launches},
-                        {"plans", counters.plans}};
+  report["counters"] = {
+      {"kernels", counters.kernel_launches},      {"host", counters.host_operators},
+      {"reference", counters.reference_launches}, {"plans", counters.plans},
+      {"compiled", counters.code.compiled},       {"compiled_before", counters.code.loaded},
+      {"compile_ms", counters.code.seconds * 1e3}};
   report["times_ms"] = {{"load", ms_between(begun, loaded)},
                         {"inputs", ms_between(loaded, read)},
                         {"run", ms_between(read, ran)},

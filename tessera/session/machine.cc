@@ -68,7 +68,8 @@ Result<kernels::cpu::Isa> isa_of(std::string_view name) {
 
 Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int threads,
                                                Bytes memory_limit, std::string_view isa_name,
-                                               std::string_view provider) {
+                                               std::string_view provider,
+                                               codegen::mlir::Mode codegen) {
   TRY_ASSIGN(const kernels::cpu::Isa isa, isa_of(isa_name));
   auto machine = std::make_shared<Machine>();
   hal::Options options;
@@ -87,6 +88,13 @@ Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int th
       machine->runtime.entries.emplace(entry.name, static_cast<uint32_t>(functions.size()));
       functions.push_back({entry.name.data(), entry.function});
     }
+  }
+  namespace mlir = codegen::mlir;
+  if (codegen != mlir::Mode::kNone) {
+    machine->generated = std::make_unique<const mlir::Source>(
+        codegen, mlir::target_for(kernels::cpu::name_of(isa)), machine->rates,
+        mlir::Cache(mlir::Cache::default_folder()));
+    machine->runtime.sources.push_back(machine->generated.get());
   }
   TRY_ASSIGN(machine->runtime.executable, machine->runtime.memory.device->load(functions));
   machine->runtime.binaries =

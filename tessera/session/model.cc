@@ -110,7 +110,7 @@ Result<std::unique_ptr<Model>> Model::make(onnx::ImportedModel imported,
   for (const std::string& name : options.extra_outputs) TRY(add_output(graph, name));
   if (options.device != "reference") {
     TRY_ASSIGN(impl->machine, Machine::open(options.device, options.threads, impl->memory_limit,
-                                            options.isa, options.provider));
+                                            options.isa, options.provider, options.codegen));
     impl->missed =
         passes::simplify(graph, {.evaluate = evaluator(impl->memory_limit), .observe = {}}).missed;
     // Once, so that plans for other sizes share the joined weights.
@@ -170,7 +170,10 @@ const ir::Graph& Model::graph() const { return impl_->imported.graph; }
 
 Counters Model::counters() const {
   const std::lock_guard lock(impl_->mutex);
-  return impl_->counters;
+  Counters counters = impl_->counters;
+  if (impl_->machine && impl_->machine->generated)
+    counters.code = impl_->machine->generated->counters();
+  return counters;
 }
 
 MemoryUse Model::memory() const {

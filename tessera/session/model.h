@@ -12,6 +12,7 @@
 
 #include "tessera/base/result.h"
 #include "tessera/base/units.h"
+#include "tessera/codegen/mlir/mode.h"
 #include "tessera/ir/graph.h"
 #include "tessera/kernels/rates.h"
 #include "tessera/op/tensor.h"
@@ -35,6 +36,8 @@ struct LoadOptions {
   // "own": this project's kernels; "all": oneDNN's, too, by cost; "onednn": oneDNN's wherever it has
   // one, and costs mean nothing; "auto": "all" if a calibration has measured oneDNN, else "own".
   std::string provider = "auto";
+  // Code made from tile programs: none; what the cache has; or all, compiled where it has not.
+  codegen::mlir::Mode codegen = codegen::mlir::Mode::kCached;
   Bytes memory_limit{0};  // 0: 80 % of what the machine or its cgroup has
   std::vector<std::string> extra_outputs = {};  // values of the graph to yield behind its outputs
   passes::LayoutMode layout = passes::LayoutMode::kOptimal;  // how memory layouts are chosen
@@ -70,6 +73,7 @@ struct Counters {
   int64_t host_operators =
       0;  //   by operators that must run on the host (strings, sequences, control of data),
   int64_t reference_launches = 0;  //   and by the reference interpreter for want of a kernel
+  codegen::mlir::Counters code;    // what was made from tile programs since load
   Seconds bind;                    // that the last run spent on sizes it had not seen lately
 };
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/tile/problems.h"
+#include "tessera/tile/testing/families.h"
 #include "tessera/tile/testing/run.h"
 
 namespace tessera::tile::testing {
@@ -20,109 +21,24 @@ op::Tensor ints(const std::vector<int64_t>& values) {
   return t;
 }
 
-// Runs a trial, alone or with steps behind, its operands placed at random.
-void expect_right(Random& random, Result<Trial> trial, int& ran) {
-  if (!trial) return;
-  if (random() % 2 && !append_steps(random, *trial, 1 + static_cast<int>(random() % 4))) return;
-  // Lists of axes and the like stay as they are.
-  for (op::Operand& o : trial->problem.in)
-    if (!o.values) place(random, o);
-  place(random, trial->problem.out[0]);
-  const auto fault = run(random, *trial);
-  if (!fault) return;
-  EXPECT_EQ(*fault, "");
-  ++ran;
-}
-
-TEST(Families, Reductions) {
-  Random random(1);
+// Draws and runs `tries` problems; how many there were programs for.
+int right(uint64_t seed, int tries, std::optional<Trial> (*draw)(Random&)) {
+  Random random(seed);
   int ran = 0;
-  for (int i = 0; i < 120; ++i) {
-    const DType type = pick(random, {DType::kF32, DType::kF32, DType::kF16, DType::kF64,
-                                     DType::kI32, DType::kU8, DType::kBool});
-    const Dims dims = random_dims(random, 1 + static_cast<int>(random() % 4), 1500);
-    std::vector<int64_t> axes;
-    for (size_t a = 0; a < dims.size(); ++a)
-      if (random() % 2)
-        axes.push_back(static_cast<int64_t>(a) -
-                       (random() % 2 ? 0 : static_cast<int64_t>(dims.size())));
-    const std::string kind = type == DType::kBool
-                                 ? pick<std::string>(random, {"and", "or"})
-                                 : pick<std::string>(random, {"sum", "max", "min", "prod"});
-    op::Attrs attrs{{"kind", kind}, {"keepdims", static_cast<int64_t>(random() % 2)}};
-    std::vector<op::Tensor> in{random_tensor(random, type, dims, random() % 4 == 0)};
-    if (random() % 4) in.push_back(ints(axes));
-    expect_right(random, trial_of("reduce", attrs, std::move(in)), ran);
+  for (int i = 0; i < tries; ++i) {
+    const auto trial = draw(random);
+    const auto fault = trial ? run(random, *trial) : std::nullopt;
+    if (!fault) continue;
+    EXPECT_EQ(*fault, "");
+    ++ran;
   }
-  EXPECT_GE(ran, 80);
+  return ran;
 }
 
-TEST(Families, SoftmaxAndNormalizations) {
-  Random random(2);
-  int ran = 0;
-  for (int i = 0; i < 120; ++i) {
-    const DType type = pick(random, {DType::kF32, DType::kF32, DType::kF16, DType::kF64});
-    const Dims dims = random_dims(random, 1 + static_cast<int>(random() % 4), 1500);
-    const auto axis = static_cast<int64_t>(random() % dims.size());
-    const op::Tensor x = random_tensor(random, type, dims);
-    const std::string name =
-        pick<std::string>(random, {"softmax", "log_softmax", "layer_norm", "rms_norm"});
-    op::Attrs attrs{{"axis", axis}};
-    std::vector<op::Tensor> in{x};
-    if (name == "layer_norm" || name == "rms_norm") {
-      const Dims tail(dims.begin() + axis, dims.end());
-      in.push_back(random_tensor(random, type, tail));
-      if (name == "layer_norm" && random() % 2) in.push_back(random_tensor(random, type, tail));
-    }
-    expect_right(random, trial_of(name, attrs, std::move(in)), ran);
-  }
-  EXPECT_GE(ran, 80);
-}
-
-TEST(Families, Products) {
-  Random random(3);
-  int ran = 0;
-  const auto size = [&] { return pick<int64_t>(random, {0, 1, 2, 3, 5, 7, 16, 17}); };
-  for (int i = 0; i < 150; ++i) {
-    const DType type =
-        pick(random, {DType::kF32, DType::kF32, DType::kF16, DType::kF64, DType::kI32});
-    const int64_t m = size(), n = size(), k = size();
-    op::Attrs attrs;
-    Dims a{m, k}, b{k, n};
-    if (random() % 2) {
-      attrs.set("transpose_a", int64_t{1});
-      std::swap(a[0], a[1]);
-    }
-    if (random() % 2) {
-      attrs.set("transpose_b", int64_t{1});
-      std::swap(b[0], b[1]);
-    }
-    const Dims batch = random_dims(random, static_cast<int>(random() % 3), 6);
-    for (Dims* side : {&a, &b}) {
-      const Dims own = random() % 3 ? batch : broadcastable(random, batch);
-      side->insert(side->begin(), own.begin(), own.end());
-    }
-    if (attrs.empty() && random() % 6 == 0) a = {k};
-    if (attrs.empty() && random() % 6 == 0) b = {k};
-    expect_right(
-        random,
-        trial_of("dot", attrs, {random_tensor(random, type, a), random_tensor(random, type, b)}),
-        ran);
-  }
-  EXPECT_GE(ran, 100);
-}
-
-TEST(Families, ProductsOfBytesInWholeNumbers) {
-  Random random(4);
-  int ran = 0;
-  for (int i = 0; i < 20; ++i)
-    expect_right(random,
-                 trial_of("dot", {{"accumulate", DType::kI32}},
-                          {random_tensor(random, pick(random, {DType::kU8, DType::kI8}), {5, 33}),
-                           random_tensor(random, DType::kI8, {33, 7})}),
-                 ran);
-  EXPECT_GE(ran, 15);
-}
+TEST(Families, Reductions) { EXPECT_GE(right(1, 120, random_reduction), 80); }
+TEST(Families, SoftmaxAndNormalizations) { EXPECT_GE(right(2, 120, random_normalization), 80); }
+TEST(Families, Products) { EXPECT_GE(right(3, 150, random_product), 100); }
+TEST(Families, ProductsOfBytesInWholeNumbers) { EXPECT_GE(right(4, 20, random_byte_product), 15); }
 
 TEST(Families, Attention) {
   Random random(5);
