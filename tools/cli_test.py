@@ -332,7 +332,7 @@ class Outputs(Cli):
         self.assertEqual((entry["min"], entry["max"]), (2, "inf"))
         self.assertEqual(report["device"], "cpu")
         self.assertGreater(report["ms"], 0)
-        self.assertEqual(set(report["counters"]), {"kernels", "host", "reference", "plans"})
+        self.assertLessEqual({"kernels", "host", "reference", "plans"}, set(report["counters"]))
         self.assertNotIn("file", entry)
 
     def test_names_stay_in_the_folder_and_apart(self):

@@ -1,6 +1,7 @@
 // Code made from tile programs, on its way through planner, cache, executor and device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -16,15 +17,24 @@ namespace {
 namespace fs = std::filesystem;
 using codegen::mlir::Mode;
 
-// A chain of operators that only cost counts in, and rows that are normalised.
+// Many cheap operators: what a loop over blocks does for each is what compiling saves.
 constexpr std::string_view kGraph = R"(graph @"g"(%0 "x": f32[m,n], %1 "b": f32[n]) {
   %2 = add(%0, %1) : f32[m,n]
-  %3 = erf(%2) : f32[m,n]
-  %4 = mul(%3, %2) : f32[m,n]
-  %5 = exp(%4) : f32[m,n]
-  return %5 "y"
+  %3 = mul(%2, %0) : f32[m,n]
+  %4 = sub(%3, %1) : f32[m,n]
+  %5 = max(%4, %0) : f32[m,n]
+  %6 = mul(%5, %2) : f32[m,n]
+  %7 = add(%6, %3) : f32[m,n]
+  %8 = mul(%7, %4) : f32[m,n]
+  %9 = sub(%8, %5) : f32[m,n]
+  return %9 "y"
 }
 )";
+
+float expected(float x, float b) {
+  const float sum = x + b, product = sum * x, shifted = product - b, most = std::max(shifted, x);
+  return (most * sum + product) * shifted - most;
+}
 
 class Codegen : public ::testing::Test {
  protected:
@@ -47,7 +57,7 @@ class Codegen : public ::testing::Test {
     options.threads = 2;
     options.codegen = mode;
     const auto model = *Model::from_graph(*ir::parse(kGraph, {}), options);
-    for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {3, 17}, {40, 1000}}) {
+    for (const auto& [m, n] : {std::pair<int64_t, int64_t>{40, 1000}, {3, 17}, {1, 1}}) {
       op::Tensor x = *op::Tensor::make(DType::kF32, {m, n}),
                  b = *op::Tensor::make(DType::kF32, {n});
       for (int64_t i = 0; i < m * n; ++i) x.set_f64(i, std::sin(static_cast<double>(i)));
@@ -56,8 +66,9 @@ class Codegen : public ::testing::Test {
       EXPECT_TRUE(out) << out.error().message;
       if (!out) return {};
       for (int64_t i = 0; i < m * n; ++i) {
-        const double v = x.f64(i) + b.f64(i % n), want = std::exp(std::erf(v) * v);
-        EXPECT_NEAR((*out)[0].tensor().f64(i), want, 4e-6 * want) << m << " " << n << " " << i;
+        const float want =
+            expected(static_cast<float>(x.f64(i)), static_cast<float>(b.f64(i % n)));
+        EXPECT_NEAR((*out)[0].tensor().f64(i), want, 2e-6) << m << " " << n << " " << i;
       }
     }
     return model->counters();
