@@ -35,10 +35,14 @@ double best_of(const Chip& c, std::string_view type) {
 
 // ---- the list
 
-// Half precision as far as there is one.
+// The half precision that is faster, or what there is.
 std::string_view leading_type(const Chip& c) {
-  for (std::string_view type : {"f16", "bf16", "i8", "f32"})
-    if (chip::peak_flops(c, chip::UnitKind::kMatrix, type) > 0) return type;
+  const auto rate = [&](std::string_view type) {
+    return chip::peak_flops(c, chip::UnitKind::kMatrix, type);
+  };
+  if (rate("bf16") > rate("f16")) return "bf16";
+  for (const std::string_view type : {"f16", "i8"})
+    if (rate(type) > 0) return type;
   return "f32";
 }
 
@@ -160,7 +164,7 @@ std::string occupancy_of(const Chip& c) {
   Table table(headings);
   const auto cell = [&](const chip::Block& block) {
     const auto o = chip::occupancy(c, block);
-    return o && o->blocks > 0 ? fmt::format("{:.0f} %", 100 * o->fraction) : std::string("-");
+    return o && o->blocks > 0 ? fmt::format("{:.3g} %", 100 * o->fraction) : std::string("-");
   };
   for (const int64_t threads : kThreads) {
     std::vector<std::string> cells{std::to_string(threads)};
