@@ -66,8 +66,7 @@ Result<std::vector<std::string>> Catalog::ids() const {
   }
   for (const BuiltIn& file : built_in()) result.emplace_back(file.id);
   std::ranges::sort(result);
-  const auto [first, last] = std::ranges::unique(result);
-  result.erase(first, last);
+  result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
 }
 

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#if defined(__AMX_INT8__)
+#if defined(__AMX_INT8__) || defined(__AMXINT8__)  // as gcc, as clang 14 names it
 #include <immintrin.h>
 #endif
 
@@ -64,7 +64,7 @@ struct EmulatedTiles {
   }
 };
 
-#if defined(__AMX_INT8__)
+#if defined(__AMX_INT8__) || defined(__AMXINT8__)  // as gcc, as clang 14 names it
 
 struct AmxTiles {
   void configure(const TileShape (&shapes)[kTiles]) {
