@@ -154,7 +154,9 @@ class Emitter {
       return body(values);
     };
     if (axis != vector_axis_) return loop(from, to, 1, carried, at);
-    const Val whole = w_.binary("arith.andi", w_.sub(to, from), w_.whole(Elem::kI64, -width_));
+    // One call each: compilers differ in which argument they evaluate first.
+    const Val mask = w_.whole(Elem::kI64, -width_), length = w_.sub(to, from);
+    const Val whole = w_.binary("arith.andi", length, mask);
     const Val full = w_.add(from, whole);
     lanes_ = width_;
     carried = loop(from, full, width_, carried, at);
