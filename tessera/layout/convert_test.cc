@@ -179,7 +179,7 @@ TEST(Convert, BoxesMoveWhatHardwareWants) {
         }
   };
   const Index matrices[] = {{1, 1},   {2, 3},   {16, 16},  {17, 15},
-                            {64, 64}, {31, 67}, {150, 97}, {1037, 37}};
+                            {64, 64}, {31, 67}, {150, 97}, {1037, 7}};
   all("mn: m n", kMatrices, matrices);
   const Index images[] = {{1, 3, 5, 7}, {2, 16, 3, 3}, {17, 33, 1, 9}, {2, 4, 6, 11}};
   all("nchw: n c h w", kImages, images);
@@ -187,11 +187,9 @@ TEST(Convert, BoxesMoveWhatHardwareWants) {
 
 // More pages than are taken at a time.
 TEST(Convert, BoxesMoveInBlocks) {
-  for (const char* text : {"mn: n m", "mn: n/16 m/16 m%16 n%16"}) {
-    const Index extents = {701, 503};
-    EXPECT_TRUE(moves_in_boxes(bound("mn: m n", extents, DType::kC128),
-                               bound(text, extents, DType::kC128)));
-  }
+  const Index extents = {701, 503};
+  EXPECT_TRUE(moves_in_boxes(bound("mn: m n", extents, DType::kC128),
+                             bound("mn: n m", extents, DType::kC128)));
 }
 
 TEST(Convert, PartsWriteWhatTheWholeWrites) {
