@@ -36,6 +36,7 @@ typedef struct tessera_load_options {
   uint64_t memory_limit_bytes; /* of values; 0: 80 % of the machine's memory, or its cgroup's */
   const tessera_dim* dims;     /* sizes of the model's symbols that are known already */
   size_t dim_count;
+  const char* precision; /* of products: "f32" (NULL too), or "f16", "bf16" where that is faster */
 } tessera_load_options;
 
 /* `options` may be NULL. The model is yours until tessera_close(). */

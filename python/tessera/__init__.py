@@ -71,12 +71,13 @@ class Model:
         return f"Model(inputs={self._inputs!r}, outputs={self._outputs!r})"
 
 
-def load(model, *, threads=0, device="cpu", dims=None, shapes=None, memory_limit=0):
+def load(model, *, threads=0, device="cpu", dims=None, shapes=None, memory_limit=0, precision="f32"):
     """Loads an ONNX model from a path or from bytes.
 
     threads       0: one for each core that the process may use
     dims, shapes  sizes of symbols and whole shapes of inputs that are known already; others may differ from call to call
     memory_limit  bytes for values; 0: 80 % of the machine's memory
+    precision     what products are taken in: "f32", or "f16", "bf16" where that is faster ("bf16!": whatever it costs)
     """
     source = model if isinstance(model, bytes) else os.fspath(model)
-    return Model(_tessera.load(source, device, threads, dims or {}, {k: list(v) for k, v in (shapes or {}).items()}, memory_limit))
+    return Model(_tessera.load(source, device, threads, dims or {}, {k: list(v) for k, v in (shapes or {}).items()}, memory_limit, precision))

@@ -1,14 +1,16 @@
 // The error budget: how far a sum of products may lie from its exact value. Tests, compare and
 // explain quote it.
 //
-//   |d| <= u_out |ref| + c u_acc sqrt(K) sum(|a| |b|)
+//   |d| <= u_out |ref| + (c u_acc sqrt(K) + 2 u_in) sum(|a| |b|)
 //
 // u: unit roundoff (half the distance from 1 to the next value) of the type of the output and of
-// the accumulator; K: number of products; sum(|a| |b|): what the sum would be without cancellation.
+// the accumulator, and of what the inputs are rounded to first (0: they are not); K: number of
+// products; sum(|a| |b|): what the sum would be without cancellation.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 
 #include "tessera/base/dtype.h"
 #include "tessera/base/float.h"
@@ -31,11 +33,14 @@ struct ErrorBudget {
   DType out = DType::kF32;
   DType accumulate = DType::kF32;
   double c = kDirectForm;
+  std::optional<DType> rounded_to = {};  // the inputs, before they are multiplied
 
   // The bound on |value - ref|. `products` is K; `sum_abs` is sum(|a| |b|).
   double bound(double ref, int64_t products, double sum_abs) const {
+    const double inputs = rounded_to ? 2 * unit_roundoff(*rounded_to) : 0;
     return unit_roundoff(out) * std::abs(ref) +
-           c * unit_roundoff(accumulate) * std::sqrt(static_cast<double>(products)) * sum_abs;
+           (c * unit_roundoff(accumulate) * std::sqrt(static_cast<double>(products)) + inputs) *
+               sum_abs;
   }
 
   // Whether `value` keeps the bound. NaN matches only NaN, and an infinity only itself.

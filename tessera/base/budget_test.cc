@@ -16,6 +16,8 @@ TEST(Budget, IsTheFormula) {
   EXPECT_DOUBLE_EQ(half.bound(-3, 16, 10), 3 * 0x1p-11 + 4 * 0x1p-24 * 4 * 10);
   const ErrorBudget winograd{DType::kF32, DType::kF32, kTransformedForm};
   EXPECT_DOUBLE_EQ(winograd.bound(0, 9, 1), 64 * 0x1p-24 * 3);
+  const ErrorBudget narrow{DType::kF32, DType::kF32, kDirectForm, DType::kBF16};
+  EXPECT_DOUBLE_EQ(narrow.bound(0, 16, 10), (4 * 0x1p-24 * 4 + 2 * 0x1p-8) * 10);
 }
 
 TEST(Budget, IntegersAreExact) {

@@ -73,6 +73,7 @@ session::LoadOptions load_options(const tessera_load_options* given) {
   const tessera_load_options o = known_part(given);
   session::LoadOptions options;
   if (o.device) options.device = o.device;
+  if (o.precision) options.precision = o.precision;
   options.threads = o.threads;
   options.memory_limit =
       Bytes(static_cast<int64_t>(std::min<uint64_t>(o.memory_limit_bytes, INT64_MAX)));

@@ -37,6 +37,12 @@ Json json_of(const diagnose::NodeReport& n) {
           {"alternatives", std::move(alternatives)}};
 }
 
+Json json_of(const diagnose::PrecisionReport& r) {
+  return {{"asked", name_of(r.type)}, {"forced", r.forced}, {"products", r.products},
+          {"narrow", r.narrow},       {"slower", r.slower}, {"saved_ps", r.saved.value},
+          {"refused", r.refused}};
+}
+
 Json json_of(const diagnose::ModelReport& r) {
   Json conversions = Json::array(), fallbacks = Json::array();
   for (const diagnose::ConversionReport& c : r.conversions) {
@@ -53,6 +59,7 @@ Json json_of(const diagnose::ModelReport& r) {
           {"optimal", r.optimal},
           {"width", r.width},
           {"rates", r.rates},
+          {"precision", json_of(r.precision)},
           {"launches", r.launches},
           {"groups", r.groups},
           {"steps", r.steps},
@@ -83,6 +90,7 @@ std::string text_of(const diagnose::ModelReport& r) {
       r.optimal ? "no other choice of layouts costs less"
                 : fmt::format("at least {}", us(r.lower_bound)),
       r.rates, r.groups, r.steps, r.views, r.concats);
+  text += describe(r.precision);
   if (r.conversions.empty()) {
     text += "\nno layout conversions\n";
   } else {

@@ -81,8 +81,8 @@ void add_device_options(Verb& verb, ModelOptions& options) {
       .type_name("MODE");
   verb.option("--isa", options.isa,
               "Most of the CPU's instruction sets that kernels use: generic, avx2, avx512, "
-              "avx512vnni or amx; on aarch64 generic or neon; default: the best here")
-      .one_of({"generic", "neon", "avx2", "avx512", "avx512vnni", "amx"})
+              "avx512vnni, avx512bf16 or amx; on aarch64 generic or neon; default: the best here")
+      .one_of({"generic", "neon", "avx2", "avx512", "avx512vnni", "avx512bf16", "amx"})
       .type_name("NAME");
   verb.option(
           "--provider", options.provider,
@@ -97,6 +97,12 @@ void add_device_options(Verb& verb, ModelOptions& options) {
       .one_of({"none", "auto", "mlir"})
       .shows_default()
       .type_name("MODE");
+  verb.option("--precision", options.precision,
+              "What products may be taken in: f32, f16 or bf16 where that is faster; f16! or bf16! "
+              "whatever it costs")
+      .one_of({"f32", "f16", "bf16", "f16!", "bf16!"})
+      .shows_default()
+      .type_name("TYPE");
   verb.option("--memory-limit", options.memory_limit,
               "Most memory for values, e.g. 512M or 2G; default: 80 % of the memory")
       .type_name("BYTES");
@@ -174,6 +180,7 @@ Result<session::LoadOptions> load_options(const ModelOptions& options) {
   load.codegen = options.codegen == "none"   ? Mode::kNone
                  : options.codegen == "mlir" ? Mode::kAlways
                                              : Mode::kCached;
+  load.precision = options.precision;
   TRY(check_dims(options, load));
   return load;
 }

@@ -21,6 +21,7 @@ struct ModelOptions {
   std::string isa;
   std::string provider = "auto";
   std::string codegen = "auto";
+  std::string precision = "f32";
   int threads = 0;
   std::string memory_limit;
   double timeout = 0;

@@ -72,11 +72,13 @@ Result<int> make_plan(const PlanArguments& options) {
   op::Bindings sizes;
   const auto assumed = assume_sizes(model->inputs(), sizes);
   if (options.roofline) return print_roofline(*model, sizes, options.json);
-  TRY_ASSIGN(auto plan, model->plan_for(sizes));
+  TRY_ASSIGN(auto planning, model->planning_for(sizes));
+  const auto& plan = planning->plan;
   if (options.json)
     TRY(print_text(plan::to_json(*plan) + "\n"));
   else
-    TRY(print_text(describe_assumed(assumed) + plan_text(*plan)));
+    TRY(print_text(describe_assumed(assumed) + plan_text(*plan) +
+                   describe(diagnose::precision_report(*model, *planning))));
   return kFine;
 }
 

@@ -85,6 +85,7 @@ Result<ModelReport> explain(session::Model& model, const session::Planning& plan
   report.concats = planning.views.concats;
   report.launches = planning.plan->count().launches;
   report.rates = planning.plan->rates;
+  report.precision = precision_report(model, planning);
   const ir::Graph& g = planning.graph;
   for (const ir::Node& node : g.nodes) {
     if (node.op->name != "relayout") {

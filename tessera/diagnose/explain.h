@@ -36,6 +36,20 @@ struct ConversionReport {
   std::optional<Picoseconds> without;
 };
 
+// What became of a precision that was asked for.
+struct PrecisionReport {
+  DType type = DType::kF32;
+  bool forced = false;
+  int products = 0;                  // dot and conv of f32
+  int narrow = 0;                    // computed in `type`
+  int slower = 0;                    // in f32, which is faster here
+  Picoseconds saved;                 // by those that are narrow, beside the best in f32
+  std::vector<std::string> refused;  // which no kernel computes in `type`, and why
+};
+PrecisionReport precision_report(session::Model& model, const session::Planning& planning);
+// A line about it; empty where f32 was asked for.
+std::string describe(const PrecisionReport& report);
+
 struct ModelReport {
   Picoseconds cost, lower_bound;
   bool optimal = false;
@@ -46,6 +60,7 @@ struct ModelReport {
   int64_t launches = 0;
   int groups = 0, steps = 0, views = 0, concats = 0;
   std::string rates;
+  PrecisionReport precision;
 };
 
 Result<ModelReport> explain(session::Model& model, const session::Planning& planning);

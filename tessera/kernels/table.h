@@ -26,6 +26,9 @@ struct Row {
   Status (*pack)(const op::Problem& problem, int index, const std::byte* source,
                  std::byte* target) = nullptr;
   bool fuses = false;  // takes steps behind its operator; without: refused before probe is asked
+  // What f32 operands may be rounded to before they are multiplied. Other than f32: refused before
+  // probe is asked unless the problem's attribute "compute" names it.
+  DType computes = DType::kF32;
 };
 
 // Rows and the functions that their launches name.

@@ -36,7 +36,8 @@ Status check_bias(const InferContext& c, const Expr& channels) {
   return {};
 }
 
-// conv(x, w, bias?): (N, C, spatial...), (M, C/G, kernel...), (M) -> (N, M, windows...)
+// conv(x, w, bias?): (N, C, spatial...), (M, C/G, kernel...), (M) -> (N, M, windows...). `compute`
+// and `compute_forced` as for dot.
 Result<std::vector<Type>> conv_rule(const InferContext& c) {
   const Type &x = c.in(0), &w = c.in(1);
   if (x.dtype != w.dtype)
@@ -180,8 +181,9 @@ Flops conv_flops(const Attrs&, std::span<const Type* const> in, std::span<const 
 std::span<const OpDef> conv_rows() {
   static const std::vector<OpDef> rows{
       {"window", kPrimitive, 1, 2, 1, 1, window_attrs({{"kernel", kInts, true}}), window_rule},
-      {"conv", kComposite, 2, 3, 1, 1, window_attrs({{"groups", kInt}}), conv_rule, nullptr,
-       conv_flops},
+      {"conv", kComposite, 2, 3, 1, 1,
+       window_attrs({{"groups", kInt}, {"compute", kDType}, {"compute_forced", kInt}}), conv_rule,
+       nullptr, conv_flops},
       {"conv_transpose", kComposite, 2, 3, 1, 1,
        window_attrs({{"groups", kInt}, {"output_padding", kInts}, {"output_shape", kInts}}),
        conv_transpose_rule, nullptr, conv_transpose_flops},

@@ -7,7 +7,8 @@ namespace {
 // dot(a, b): a is (batch..., M, K), b is (batch..., K, N), batches broadcast: (batch..., M, N). A
 // rank-1 side is a row (a) or a column (b) whose axis is dropped from the result. transpose_a,
 // transpose_b: the last two axes of that side, of rank 2 or more, are stored the other way round.
-// `accumulate`: dtype of the result, if not the inputs'.
+// `accumulate`: dtype of the result, if not the inputs'. `compute`: what inputs of f32 may be
+// rounded to before they are multiplied; with `compute_forced` they are, wherever a kernel can.
 Result<std::vector<Type>> dot_rule(const InferContext& c) {
   const Type &a = c.in(0), &b = c.in(1);
   const DType dtype = c.attrs.dtype("accumulate", a.dtype);
@@ -62,6 +63,8 @@ std::span<const OpDef> dot_rows() {
        1,
        1,
        {{"accumulate", AttrKind::kDType},
+        {"compute", AttrKind::kDType},
+        {"compute_forced", AttrKind::kInt},
         {"transpose_a", AttrKind::kInt},
         {"transpose_b", AttrKind::kInt}},
        dot_rule,

@@ -177,13 +177,14 @@ using Shapes = std::map<std::string, op::Dims>;
 
 std::unique_ptr<session::Model> load(const py::object& source, const std::string& device,
                                      int threads, const Sizes& dims, const Shapes& shapes,
-                                     int64_t memory_limit) {
+                                     int64_t memory_limit, const std::string& precision) {
   session::LoadOptions options;
   options.device = device;
   options.threads = threads;
   options.dims = {dims.begin(), dims.end()};
   options.shapes = {shapes.begin(), shapes.end()};
   options.memory_limit = Bytes(memory_limit);
+  options.precision = precision;
   if (py::isinstance<py::bytes>(source)) {
     const std::string_view bytes = source.cast<std::string_view>();
     const auto keep = keep_alive(source);

@@ -174,6 +174,21 @@ Result<std::vector<ir::Graph>> samples() {
   return graphs;
 }
 
+// Supported claims, those of kernels that take products in a narrower type too: `problem` allows
+// the last of those types afterwards.
+std::vector<op::Claim> all_claims(const op::ClaimSource& source, op::Problem& problem) {
+  std::vector<op::Claim> list;
+  for (DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+    if (problem.op->name == "dot" || problem.op->name == "conv") problem.attrs.set("compute", type);
+    for (op::Claim& claim : source.probe(problem))
+      if (claim.supported() && std::none_of(list.begin(), list.end(), [&](const op::Claim& other) {
+            return other.kernel == claim.kernel;
+          }))
+        list.push_back(std::move(claim));
+  }
+  return list;
+}
+
 // Time that the claim's stated work takes at the peak is its efficiency; the median over samples.
 // Of oneDNN's, whose speed depends on more than we know, the least: it is to be had where it wins
 // for certain.
@@ -189,10 +204,8 @@ Status measure_kernels(const runtime::Machine& machine, kernels::Rates& rates,
       for (size_t i = 0; i < problem.out.size(); ++i) problem.out[i].layout = choice.out[i];
       progress(problem.str());
       for (const op::ClaimSource* source : machine.sources)
-        for (const op::Claim& claim : source->probe(problem)) {
-          if (!claim.supported() ||
-              claim.flops / rates.flops_per_ps < claim.bytes / rates.bytes_per_ps)
-            continue;
+        for (const op::Claim& claim : all_claims(*source, problem)) {
+          if (claim.flops / rates.flops_per_ps < claim.bytes / rates.bytes_per_ps) continue;
           TRY_ASSIGN(Seconds s, runtime::measure(machine, *source, problem, claim, Seconds(0.06)));
           const double ps = std::max(s.value * 1e12 - rates.launch_ps, 1.0);
           reached[claim.kernel].push_back(claim.flops / rates.flops_per_ps / ps);

@@ -107,6 +107,7 @@ Result<std::unique_ptr<Model>> Model::make(onnx::ImportedModel imported,
   ir::Graph& graph = impl->imported.graph;
   for (ir::ValueId id : graph.inputs)
     impl->inputs.push_back({graph.value(id).name, graph.type(id)});
+  TRY(passes::precision_from_name(options.precision));
   for (const std::string& name : options.extra_outputs) TRY(add_output(graph, name));
   if (options.device != "reference") {
     TRY_ASSIGN(impl->machine, Machine::open(options.device, options.threads, impl->memory_limit,
@@ -232,6 +233,8 @@ Result<std::shared_ptr<const plan::Plan>> Model::Impl::make_plan(const op::Bindi
   planning->sizes = sizes;
   planning->fused = imported.graph;
   TRY(passes::expand(planning->fused, sizes, sources));
+  TRY_ASSIGN(planning->precision, passes::precision_from_name(options.precision));
+  passes::precision(planning->fused, planning->precision);
   if (options.fuse) planning->fuse = passes::fuse(planning->fused, sizes, accepts(), price());
   for (const passes::Event& e : missed)
     planning->fuse.missed.push_back(

@@ -18,6 +18,7 @@
 #include "tessera/op/tensor.h"
 #include "tessera/passes/assign.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/precision.h"
 #include "tessera/passes/views.h"
 #include "tessera/plan/plan.h"
 
@@ -32,7 +33,7 @@ struct LoadOptions {
   std::map<std::string, op::Dims, std::less<>> shapes = {};  // shapes of inputs
   std::string device = "cpu";  // "cpu"; "reference": the interpreter alone
   int threads = 0;             // 0: as many as the process may use
-  std::string isa = "";   // caps the instruction set of CPU kernels: "generic", "avx2", "avx512"
+  std::string isa = "";   // caps the instruction set of CPU kernels: "generic", "avx2", ...
   // "own": this project's kernels; "all": oneDNN's, too, by cost; "onednn": oneDNN's wherever it has
   // one, and costs mean nothing; "auto": "all" if a calibration has measured oneDNN, else "own".
   std::string provider = "auto";
@@ -40,6 +41,9 @@ struct LoadOptions {
   codegen::mlir::Mode codegen = codegen::mlir::Mode::kCached;
   Bytes memory_limit{0};  // 0: 80 % of what the machine or its cgroup has
   std::vector<std::string> extra_outputs = {};  // values of the graph to yield behind its outputs
+  // What products and convolutions of f32 may round their inputs to: "f32", "f16", "bf16", where a
+  // kernel is faster so; "bf16!", "f16!": wherever a kernel can.
+  std::string precision = "f32";
   passes::LayoutMode layout = passes::LayoutMode::kOptimal;  // how memory layouts are chosen
   bool fuse = true;  // false: no value disappears inside a group, so that all can be observed
 };
@@ -60,6 +64,7 @@ struct Planning {
   ir::Graph fused;  // before layouts were chosen
   ir::Graph graph;  // as it was planned
   op::Bindings sizes;
+  passes::Precision precision;  // asked for
   passes::FuseReport fuse;
   passes::AssignReport assign;
   passes::ViewReport views;

@@ -2,8 +2,7 @@
 // (other types, row-major).
 #include <algorithm>
 
-#include "tessera/kernels/cpu/claims.h"
-#include "tessera/kernels/cpu/dot_args.h"
+#include "tessera/kernels/cpu/dot.h"
 #include "tessera/kernels/cpu/epilogue.h"
 #include "tessera/kernels/cpu/families.h"
 
@@ -370,6 +369,19 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
+
+Reason check_dot(const Problem& p, GemmArgs& g) { return check(p, g); }
+
+bool packs_right(const Problem& p, const GemmArgs& g) { return packs(p, g.products); }
+
+double dot_flops(const Problem& p, const GemmArgs& g) { return 2 * work_of(p, g.products); }
+
+LaunchSpec dot_launch(const Problem& p, std::string_view entry, Argument b, GemmArgs& g) {
+  const uint32_t grid = cut_products(p, g.products);
+  return launch_of(p, entry, b, grid, g);
+}
+
+uint32_t cut_products(const Problem& p, Products& s) { return cut(s, items_for(p, s), 48, 64, 1); }
 
 std::span<const Row> dot_rows() { return kRows; }
 const Row& gemm_row() { return kRows[1]; }

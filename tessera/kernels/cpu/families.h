@@ -11,11 +11,13 @@ std::span<const Row> attention_rows();
 std::span<const Row> conv_rows();
 std::span<const Row> conv_first_rows();
 std::span<const Row> conv_last_rows();
+std::span<const Row> conv_narrow_rows();
 std::span<const Row> conv_winograd_rows();
 std::span<const Row> conv_last_depthwise_rows();
 std::span<const Row> conv_transpose_rows();
 std::span<const Row> dot_rows();
 const Row& gemm_row();  // one of these
+std::span<const Row> dot_narrow_rows();
 std::span<const Row> elementwise_rows();
 std::span<const Row> fed_product_rows();
 std::span<const Row> integer_conv_rows();

@@ -12,11 +12,13 @@
 namespace tessera::kernels::cpu {
 namespace {
 
-constexpr std::string_view kNames[] = {"generic", "neon", "avx2", "avx512", "avx512vnni", "amx"};
+constexpr std::string_view kNames[] = {"generic",    "neon",       "avx2", "avx512",
+                                       "avx512vnni", "avx512bf16", "amx"};
 
 // The list of this architecture, and its best.
 #if defined(__x86_64__)
-constexpr Isa kIsas[] = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx};
+constexpr Isa kIsas[] = {Isa::kGeneric,    Isa::kAvx2,       Isa::kAvx512,
+                         Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAmx};
 
 // Register state that the operating system saves.
 uint64_t enabled_state() {
@@ -38,8 +40,8 @@ bool may_use_tiles() {
 Isa ask_processor() {
   uint32_t a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return Isa::kGeneric;
-  constexpr uint32_t kFma = 1u << 12, kXsave = 1u << 27, kAvx = 1u << 28;
-  if ((c & (kFma | kXsave | kAvx)) != (kFma | kXsave | kAvx)) return Isa::kGeneric;
+  constexpr uint32_t kNeeded = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;  // FMA, XSAVE, AVX, F16C
+  if ((c & kNeeded) != kNeeded) return Isa::kGeneric;
   const uint64_t state = enabled_state();
   if ((state & 0x6) != 0x6) return Isa::kGeneric;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & (1u << 5))) return Isa::kGeneric;
@@ -49,10 +51,11 @@ Isa ask_processor() {
   if (!avx512) return Isa::kAvx2;
   constexpr uint32_t kVnni = 1u << 11;
   if (!(c & kVnni)) return Isa::kAvx512;
-  constexpr uint32_t kTile = 1u << 24, kInt8 = 1u << 25;
+  constexpr uint32_t kTile = 1u << 24, kInt8 = 1u << 25, kBf16 = 1u << 5;
   constexpr uint64_t kTileState = 0x60000;
   const bool tiles = (d & (kTile | kInt8)) == (kTile | kInt8) && (state & kTileState) == kTileState;
-  return tiles && may_use_tiles() ? Isa::kAmx : Isa::kAvx512Vnni;
+  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & kBf16)) return Isa::kAvx512Vnni;
+  return tiles && may_use_tiles() ? Isa::kAmx : Isa::kAvx512Bf16;
 }
 #elif defined(__aarch64__)
 constexpr Isa kIsas[] = {Isa::kGeneric, Isa::kNeon};

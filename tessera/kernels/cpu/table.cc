@@ -3,52 +3,57 @@
 #include "tessera/kernels/cpu/families.h"
 #include "tessera/kernels/cpu/isa/entries.h"
 #include "tessera/kernels/cpu/isa/integer_entries.h"
+#include "tessera/kernels/cpu/isa/narrow_entries.h"
 
 namespace tessera::kernels::cpu {
 namespace {
 
 // One of the instruction sets that this architecture has. Cores of each class at 3 GHz: 2
 // multiplications and 2 additions, or 2 FMAs, of a vector per cycle. Products of 8-bit integers
-// take as many instructions as those of floats, or a quarter with VNNI.
+// take as many instructions as those of floats, or a quarter with VNNI; those with weights in bf16
+// a little more, or half where there is an instruction for pairs.
 struct Variant {
   Isa isa;
   std::string_view name;
   std::span<const Entry> entries;
   int lanes, flops_per_lane;
-  double integers;  // part of the peak
+  double integers, bf16;  // part of the peak
 };
 
 #define GENERIC_ENTRY(name) {"cpu." #name, generic::name},
-constexpr Entry kGenericEntries[] = {TESSERA_ISA_ENTRIES(GENERIC_ENTRY) TESSERA_QUANTIZE_ENTRIES(
-    GENERIC_ENTRY) TESSERA_INTEGER_ENTRIES(GENERIC_ENTRY)};
+// The lists by the variant that is best for each.
+#define ENTRIES(all, integer, narrow)                                                             \
+  {                                                                                               \
+    TESSERA_ISA_ENTRIES(all)                                                                      \
+    TESSERA_QUANTIZE_ENTRIES(all) TESSERA_INTEGER_ENTRIES(integer) TESSERA_NARROW_ENTRIES(narrow) \
+  }
+constexpr Entry kGenericEntries[] = ENTRIES(GENERIC_ENTRY, GENERIC_ENTRY, GENERIC_ENTRY);
 #if defined(__x86_64__)
 #define AVX2_ENTRY(name) {"cpu." #name, avx2::name},
 #define AVX512_ENTRY(name) {"cpu." #name, avx512::name},
 #define AVX512VNNI_ENTRY(name) {"cpu." #name, avx512vnni::name},
 #define AMX_ENTRY(name) {"cpu." #name, amx::name},
-constexpr Entry kAvx2Entries[] = {TESSERA_ISA_ENTRIES(AVX2_ENTRY) TESSERA_QUANTIZE_ENTRIES(
-    AVX2_ENTRY) TESSERA_INTEGER_ENTRIES(AVX2_ENTRY)};
-constexpr Entry kAvx512Entries[] = {TESSERA_ISA_ENTRIES(AVX512_ENTRY) TESSERA_QUANTIZE_ENTRIES(
-    AVX512_ENTRY) TESSERA_INTEGER_ENTRIES(AVX512_ENTRY)};
-constexpr Entry kAvx512VnniEntries[] = {TESSERA_ISA_ENTRIES(AVX512_ENTRY) TESSERA_QUANTIZE_ENTRIES(
-    AVX512_ENTRY) TESSERA_INTEGER_ENTRIES(AVX512VNNI_ENTRY)};
-constexpr Entry kAmxEntries[] = {TESSERA_ISA_ENTRIES(AVX512_ENTRY) TESSERA_QUANTIZE_ENTRIES(
-    AVX512_ENTRY) TESSERA_INTEGER_ENTRIES(AMX_ENTRY)};
+#define AVX512BF16_ENTRY(name) {"cpu." #name, avx512bf16::name},
+constexpr Entry kAvx2Entries[] = ENTRIES(AVX2_ENTRY, AVX2_ENTRY, AVX2_ENTRY);
+constexpr Entry kAvx512Entries[] = ENTRIES(AVX512_ENTRY, AVX512_ENTRY, AVX512_ENTRY);
+constexpr Entry kAvx512VnniEntries[] = ENTRIES(AVX512_ENTRY, AVX512VNNI_ENTRY, AVX512_ENTRY);
+constexpr Entry kAvx512Bf16Entries[] = ENTRIES(AVX512_ENTRY, AVX512VNNI_ENTRY, AVX512BF16_ENTRY);
+constexpr Entry kAmxEntries[] = ENTRIES(AVX512_ENTRY, AMX_ENTRY, AVX512BF16_ENTRY);
 #elif defined(__aarch64__)
 #define NEON_ENTRY(name) {"cpu." #name, neon::name},
-constexpr Entry kNeonEntries[] = {TESSERA_ISA_ENTRIES(NEON_ENTRY) TESSERA_QUANTIZE_ENTRIES(
-    NEON_ENTRY) TESSERA_INTEGER_ENTRIES(NEON_ENTRY)};
+constexpr Entry kNeonEntries[] = ENTRIES(NEON_ENTRY, NEON_ENTRY, NEON_ENTRY);
 #endif
 
 constexpr Variant kVariants[] = {
-    {Isa::kGeneric, "cpu.generic", kGenericEntries, 4, 2, 0.5},
+    {Isa::kGeneric, "cpu.generic", kGenericEntries, 4, 2, 0.5, 0.6},
 #if defined(__x86_64__)
-    {Isa::kAvx2, "cpu.avx2", kAvx2Entries, 8, 4, 0.5},
-    {Isa::kAvx512, "cpu.avx512", kAvx512Entries, 16, 4, 0.5},
-    {Isa::kAvx512Vnni, "cpu.avx512vnni", kAvx512VnniEntries, 16, 4, 2.5},
-    {Isa::kAmx, "cpu.amx", kAmxEntries, 16, 4, 8},
+    {Isa::kAvx2, "cpu.avx2", kAvx2Entries, 8, 4, 0.5, 0.8},
+    {Isa::kAvx512, "cpu.avx512", kAvx512Entries, 16, 4, 0.5, 0.8},
+    {Isa::kAvx512Vnni, "cpu.avx512vnni", kAvx512VnniEntries, 16, 4, 2.5, 0.8},
+    {Isa::kAvx512Bf16, "cpu.avx512bf16", kAvx512Bf16Entries, 16, 4, 2.5, 1.7},
+    {Isa::kAmx, "cpu.amx", kAmxEntries, 16, 4, 8, 1.7},
 #elif defined(__aarch64__)
-    {Isa::kNeon, "cpu.neon", kNeonEntries, 4, 4, 0.5},
+    {Isa::kNeon, "cpu.neon", kNeonEntries, 4, 4, 0.5, 0.6},
 #endif
 };
 
@@ -59,10 +64,12 @@ std::vector<Family> families(std::span<const Entry> entries) {
       {conv_rows(), {}},
       {conv_first_rows(), {}},
       {conv_last_rows(), {}},
+      {conv_narrow_rows(), {}},
       {conv_winograd_rows(), {}},
       {conv_last_depthwise_rows(), {}},
       {conv_transpose_rows(), {}},
       {dot_rows(), {}},
+      {dot_narrow_rows(), {}},
       {elementwise_rows(), {}},
       {fed_product_rows(), {}},
       integer_dot_family(),
@@ -86,6 +93,8 @@ Table table_of(const Variant& v) {
   rates.flops_per_ps = 0.003 * v.lanes * v.flops_per_lane;
   for (const char* kernel : {"cpu.integer_dot", "cpu.integer_conv"})
     rates.efficiency[kernel] = v.integers;
+  if (v.bf16 > 1)
+    for (const char* kernel : {"cpu.gemm_bf16", "cpu.conv_bf16"}) rates.efficiency[kernel] = v.bf16;
   return Table(v.name, families(v.entries), rates);
 }
 

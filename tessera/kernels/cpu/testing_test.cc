@@ -185,7 +185,8 @@ bool gaps_untouched(const op::Operand& o, const Buffer& buffer) {
 // With sums, `roundings` are allowed behind them.
 // Without, transformed sums need only keep what is not finite.
 std::string difference(const Tensor& got, const Tensor& want, const Tensor* sums,
-                       op::NumericClass numeric, Tolerance tolerance, double roundings) {
+                       op::NumericClass numeric, Tolerance tolerance, double roundings,
+                       std::optional<DType> rounded_to) {
   const bool exact = numeric == op::NumericClass::kExact,
              transformed = numeric == op::NumericClass::kTransformed;
   if (got.dtype() != want.dtype() || got.dims() != want.dims()) return "type or shape differs";
@@ -211,10 +212,10 @@ std::string difference(const Tensor& got, const Tensor& want, const Tensor* sums
     }
     double bound = exact ? 0 : u * (tolerance.rel * std::fabs(w) + tolerance.abs);
     if (!exact && sums)
-      bound =
-          ErrorBudget{want.dtype(), accumulate, transformed ? kTransformedForm : kDirectForm}.bound(
-              w, tolerance.products, sums->f64(i)) +
-          u * roundings * std::fabs(w);
+      bound = ErrorBudget{want.dtype(), accumulate, transformed ? kTransformedForm : kDirectForm,
+                          rounded_to}
+                  .bound(w, tolerance.products, sums->f64(i)) +
+              u * roundings * std::fabs(w);
     if (!(std::fabs(g - w) <= bound))
       return fmt::format("element {} is {:.9g}, want {:.9g}: off by {:.3g} > {:.3g}", i, g, w,
                          std::fabs(g - w), bound);
@@ -357,6 +358,14 @@ Result<std::vector<Tensor>> run_claim(const Table& table, const op::Problem& pro
 
 namespace {
 
+// What the kernel rounds inputs to, if it takes the problem only because that is allowed.
+std::optional<DType> rounding_of(const Table& table, op::Problem problem, std::string_view kernel) {
+  const DType allowed = problem.attrs.dtype("compute");
+  problem.attrs.set("compute", DType::kF32);
+  if (allowed == DType::kF32 || table.ask(problem, kernel).supported()) return std::nullopt;
+  return allowed;
+}
+
 // How many claims of the first table ran.
 int check(std::span<const Table* const> tables, const Case& c, std::mt19937_64& random,
           Tolerance tolerance) {
@@ -393,7 +402,7 @@ int check(std::span<const Table* const> tables, const Case& c, std::mt19937_64& 
     for (size_t i = 0; i < want->size(); ++i) {
       const std::string text =
           difference((*got)[i], (*want)[i], sums ? &(*sums)[i] : nullptr, claim.numeric, tolerance,
-                     c.steps.empty() ? 1 : tolerance.rel);
+                     c.steps.empty() ? 1 : tolerance.rel, rounding_of(by, problem, claim.kernel));
       if (!text.empty()) ADD_FAILURE() << where << " output " << i << ": " << text;
     }
     return true;
@@ -401,7 +410,8 @@ int check(std::span<const Table* const> tables, const Case& c, std::mt19937_64& 
   for (const Table* table : tables) {
     // What a test draws next is the same with and without the variants of few kernels.
     std::mt19937_64 copy = random;
-    const bool few = table->name() == "cpu.avx512vnni" || table->name() == "cpu.amx";
+    const bool few = table->name() == "cpu.avx512vnni" || table->name() == "cpu.avx512bf16" ||
+                     table->name() == "cpu.amx";
     for (const op::Claim& claim : table->probe(problem)) {
       if (!claim.supported())
         EXPECT_FALSE(claim.refusal.empty()) << table->name() << claim.kernel << problem.str();

@@ -85,4 +85,32 @@ TESSERA_INLINE void fuse(const BoundStep& s, const float* operand, const Place<R
   }
 }
 
+// What is left of the epilogue goes over the tile in the cache.
+template <int R, int V, class Tile>
+TESSERA_INLINE void finish_rows(const Tile& t, const Place<R, V>& place, const Vec (&sum)[R][V]) {
+  alignas(64) float tile[R * V * kLanes];
+  const int64_t cols = t.cols;
+  // A row's last vector may reach into the next row, which is stored after it.
+  TESSERA_EACH(store(tile + r * cols + v * kLanes, x))
+  apply_rows(*t.epilogue, t.epilogue->fused, t.row, t.col, R, cols, tile, cols);
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v)
+      place.store_at(t.c + r * t.ldc, v, load(tile + r * cols + v * kLanes));
+}
+
+// Stores a tile's sums: c, ldc, cols, accumulate, epilogue, row and col of `t` as in
+// tile_product.h.
+template <int R, int V, class Tile>
+TESSERA_INLINE void finish(const Tile& t, const Place<R, V>& place, Vec (&sum)[R][V]) {
+  if (t.accumulate) TESSERA_EACH(x += place.load_at(t.c + r * t.ldc, v))
+  if (const BoundEpilogue* e = t.epilogue) {
+    for (int i = 0; i < e->fused; ++i) {
+      const BoundStep& s = e->steps[i];
+      fuse<R, V>(s, s.operand + offset_in(s, t.row, t.col), place, sum);
+    }
+    if (e->fused < e->count) return finish_rows<R, V>(t, place, sum);
+  }
+  TESSERA_EACH(place.store_at(t.c + r * t.ldc, v, x))
+}
+
 }  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME

@@ -5,19 +5,6 @@
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
 
-// What is left of the epilogue goes over the tile in the cache.
-template <int R, int V>
-TESSERA_INLINE void finish_rows(const Tile& t, const Place<R, V>& place, const Vec (&sum)[R][V]) {
-  alignas(64) float tile[R * V * kLanes];
-  const int64_t cols = t.cols;
-  // A row's last vector may reach into the next row, which is stored after it.
-  TESSERA_EACH(store(tile + r * cols + v * kLanes, x))
-  apply_rows(*t.epilogue, t.epilogue->fused, t.row, t.col, R, cols, tile, cols);
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v)
-      place.store_at(t.c + r * t.ldc, v, load(tile + r * cols + v * kLanes));
-}
-
 // Vector v of a row of B.
 TESSERA_INLINE int64_t panel_offset(int v, int64_t panel_stride) {
   return v * kLanes / kPanel * panel_stride + v * kLanes % kPanel;

@@ -1,0 +1,21 @@
+// What the rows of products have in common.
+#pragma once
+
+#include "tessera/kernels/cpu/claims.h"
+#include "tessera/kernels/cpu/dot_args.h"
+
+namespace tessera::kernels::cpu {
+
+// All of `g` but items and epilogue, for operands in f32; why not, if the problem or its steps are
+// none for a product.
+Reason check_dot(const Problem& p, GemmArgs& g);
+// Whether b is a weight that can be packed. @pre check_dot(p, g).fine()
+bool packs_right(const Problem& p, const GemmArgs& g);
+// Cuts products into items, whose number it returns. b is in panels.
+uint32_t cut_products(const Problem& p, Products& s);
+double dot_flops(const Problem& p, const GemmArgs& g);
+// The launch of `entry`, with the items and the epilogue that it writes into `g`: whose constants
+// remain to be set. @pre check_dot(p, g).fine()
+LaunchSpec dot_launch(const Problem& p, std::string_view entry, Argument b, GemmArgs& g);
+
+}  // namespace tessera::kernels::cpu
