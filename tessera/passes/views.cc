@@ -117,7 +117,10 @@ class Viewer {
   Viewer(plan::Plan& plan, Region& region, Sources sources, ViewReport& report)
       : plan_(plan), region_(region), sources_(sources), report_(report) {
     for (int id : region.outputs) pinned_.insert(id);
-    for (int id : region.inputs) pinned_.insert(id);
+    for (int id : region.inputs) {
+      pinned_.insert(id);
+      add_symbols(slot(id).type, known_);
+    }
   }
 
   void run() {
@@ -255,6 +258,24 @@ class Viewer {
     dead_.insert(&i);
   }
 
+  static void add_symbols(const op::Type& type, std::set<std::string>& symbols) {
+    if (!type.ranked()) return;
+    for (const Expr& dim : *type.shape)
+      for (std::string& s : dim.symbols()) symbols.insert(std::move(s));
+  }
+
+  // Whether all sizes that say where the part lies are known when the slot is written: some may be
+  // found out only between that and the instruction that puts the parts together.
+  bool known_when_written(int id, const Place& part) {
+    std::set<std::string> needed, known = known_;
+    add_symbols(slot(part.root).type, needed);
+    for (std::string& s : part.offset.symbols()) needed.insert(std::move(s));
+    for (const Expr& stride : part.strides)
+      for (std::string& s : stride.symbols()) needed.insert(std::move(s));
+    add_symbols(slot(id).type, known);
+    return std::ranges::includes(known, needed);
+  }
+
   // The slot, or that which it is another view of, becomes a part of another.
   bool becomes(int id, const Place& part, const Instruction* except) {
     const int root = slot(id).alias;
@@ -303,7 +324,7 @@ class Viewer {
     const Storage storage = slot(id).storage;
     if (storage != Storage::kSlab && storage != Storage::kHeap) return false;
     std::vector<std::pair<int, Slot>> before;
-    bool fine = true;
+    bool fine = !except || known_when_written(id, place);
     const Slot original = slot(id);
     for (int name : names) {
       before.emplace_back(name, slot(name));
@@ -382,7 +403,8 @@ class Viewer {
   Region& region_;
   Sources sources_;
   ViewReport& report_;
-  std::set<int> pinned_;  // slots that enter or leave the region
+  std::set<int> pinned_;         // slots that enter or leave the region
+  std::set<std::string> known_;  // sizes that are known before the region starts
   std::set<const Instruction*> dead_;
   std::vector<std::pair<size_t, Instruction>> copies_;  // goes before the instruction of this index
 };
