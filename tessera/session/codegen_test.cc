@@ -66,8 +66,7 @@ class Codegen : public ::testing::Test {
       EXPECT_TRUE(out) << out.error().message;
       if (!out) return {};
       for (int64_t i = 0; i < m * n; ++i) {
-        const float want =
-            expected(static_cast<float>(x.f64(i)), static_cast<float>(b.f64(i % n)));
+        const float want = expected(static_cast<float>(x.f64(i)), static_cast<float>(b.f64(i % n)));
         EXPECT_NEAR((*out)[0].tensor().f64(i), want, 2e-6) << m << " " << n << " " << i;
       }
     }

@@ -33,13 +33,14 @@ struct LoadOptions {
   std::map<std::string, op::Dims, std::less<>> shapes = {};  // shapes of inputs
   std::string device = "cpu";  // "cpu"; "reference": the interpreter alone
   int threads = 0;             // 0: as many as the process may use
-  std::string isa = "";   // caps the instruction set of CPU kernels: "generic", "avx2", ...
-  // "own": this project's kernels; "all": oneDNN's, too, by cost; "onednn": oneDNN's wherever it has
-  // one, and costs mean nothing; "auto": "all" if a calibration has measured oneDNN, else "own".
+  std::string isa = "";        // caps the instruction set of CPU kernels: "generic", "avx2", ...
+  // "own": this project's kernels; "all": oneDNN's, too, by cost; "onednn": oneDNN's wherever it
+  // has one, and costs mean nothing; "auto": "all" if a calibration has measured oneDNN, else
+  // "own".
   std::string provider = "auto";
   // Code made from tile programs: none; what the cache has; or all, compiled where it has not.
   codegen::mlir::Mode codegen = codegen::mlir::Mode::kCached;
-  Bytes memory_limit{0};  // 0: 80 % of what the machine or its cgroup has
+  Bytes memory_limit{0};                        // 0: 80 % of what the machine or its cgroup has
   std::vector<std::string> extra_outputs = {};  // values of the graph to yield behind its outputs
   // What products and convolutions of f32 may round their inputs to: "f32", "f16", "bf16", where a
   // kernel is faster so; "bf16!", "f16!": wherever a kernel can.
