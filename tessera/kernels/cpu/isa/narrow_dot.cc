@@ -28,16 +28,6 @@ typedef uint32_t BitsU __attribute__((vector_size(kLanes * 4), aligned(4), may_a
 // Each type of weights says where vector `v` of a pair of rows begins in its panel, what a step of
 // the product does, and how A must lie: as `A`, in whole pairs where kRounds.
 
-struct Bf16Widened {
-  using A = float;
-  static constexpr bool kRounds = false;
-  static constexpr int64_t kVecSize = 2 * kLanes;  // elements of a pair's vector
-  static Vec row(const uint16_t* b, int half) {
-    const Bits bits = *reinterpret_cast<const BitsU*>(b);
-    return reinterpret_cast<Vec>(half == 0 ? bits << 16 : bits & 0xffff0000u);
-  }
-};
-
 struct F16Widened {
   using A = float;
   static constexpr bool kRounds = false;
@@ -66,6 +56,16 @@ using Bf16 = Bf16Pairs;
 
 TESSERA_INLINE __m512bh pairs(__m512i v) { return reinterpret_cast<__m512bh>(v); }
 #else
+struct Bf16Widened {
+  using A = float;
+  static constexpr bool kRounds = false;
+  static constexpr int64_t kVecSize = 2 * kLanes;  // elements of a pair's vector
+  static Vec row(const uint16_t* b, int half) {
+    const Bits bits = *reinterpret_cast<const BitsU*>(b);
+    return reinterpret_cast<Vec>(half == 0 ? bits << 16 : bits & 0xffff0000u);
+  }
+};
+
 using Bf16 = Bf16Widened;
 #endif
 
