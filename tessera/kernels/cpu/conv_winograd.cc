@@ -116,24 +116,24 @@ Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
   return launches;
 }
 
-constexpr int kIn = static_cast<int>(kWinogradIn), kMostTaps = 5;
+constexpr int kIn = static_cast<int>(kWinogradIn);
 
 // G, (point, tap): row i evaluates a polynomial at point i, over the product of its distances from
 // the others; the last row is the coefficient at infinity.
+template <int kTaps>
 struct Evaluation {
-  int taps;  // r
-  double rows[kIn][kMostTaps] = {};
+  double rows[kIn][kTaps] = {};
 
-  explicit Evaluation(int r) : taps(r) {
+  Evaluation() {
     constexpr double kPoints[] = {0, kWinogradP, -kWinogradP, kWinogradQ, -kWinogradQ};
     for (int i = 0; i < kIn - 1; ++i) {
       double distances = 1;
       for (int k = 0; k < kIn - 1; ++k)
         if (k != i) distances *= kPoints[i] - kPoints[k];
       double power = 1;
-      for (int j = 0; j < taps; ++j, power *= kPoints[i]) rows[i][j] = power / distances;
+      for (int j = 0; j < kTaps; ++j, power *= kPoints[i]) rows[i][j] = power / distances;
     }
-    rows[kIn - 1][taps - 1] = 1;
+    rows[kIn - 1][kTaps - 1] = 1;
   }
 };
 
@@ -143,32 +143,33 @@ struct Lanes {
 };
 
 // to[i] = sum over k of g[i][k] * from[k]
-void evaluate(const Evaluation& g, const Lanes* from, Lanes* to, int64_t to_stride) {
-  for (int i = 0; i < kIn; ++i) {
-    Lanes& sum = to[i * to_stride] = {};
-    for (int k = 0; k < g.taps; ++k)
-      for (int64_t j = 0; j < kPanel; ++j) sum.at[j] += g.rows[i][k] * from[k].at[j];
-  }
+template <int kTaps>
+void evaluate(const Evaluation<kTaps>& g, const Lanes (&from)[kTaps], Lanes* to,
+              int64_t to_stride) {
+  for (int i = 0; i < kIn; ++i)
+    for (int64_t j = 0; j < kPanel; ++j) {
+      double sum = 0;
+      for (int k = 0; k < kTaps; ++k) sum += g.rows[i][k] * from[k].at[j];
+      to[i * to_stride].at[j] = sum;
+    }
 }
 
 // (g, m, channel, tap) -> (g, point, panel of m, channel, column); columns beyond M are zero
-Status pack(const Problem& p, int, const std::byte* source, std::byte* target) {
-  ConvShape s{};
-  TRY(fill_shape(p, s));
-  const auto* w = reinterpret_cast<const float*>(source);
-  auto* packed = reinterpret_cast<float*>(target);
-  const Evaluation evaluation(static_cast<int>(s.kernel[1]));
-  const int64_t r = s.kernel[1], stride = packed_size(s.C, s.M);
+template <int kTaps>
+void pack_taps(const ConvShape& s, const float* w, float* packed) {
+  const Evaluation<kTaps> evaluation;
+  const int64_t stride = packed_size(s.C, s.M);
+  constexpr int64_t kWindow = kTaps * kTaps;
   for (int64_t g = 0; g < s.G;
-       ++g, w += s.M * s.C * r * r, packed += (kWinogradPoints - 1) * stride)
+       ++g, w += s.M * s.C * kWindow, packed += (kWinogradPoints - 1) * stride)
     for (int64_t m = 0; m < s.M; m += kPanel)
       for (int64_t c = 0; c < s.C; ++c, packed += kPanel) {
-        Lanes columns[kMostTaps][kMostTaps] = {};  // (column of taps, row)
+        Lanes columns[kTaps][kTaps] = {};  // (column of taps, row)
         for (int64_t j = 0; j < std::min(kPanel, s.M - m); ++j)
-          for (int64_t t = 0; t < r * r; ++t)
-            columns[t % r][t / r].at[j] = double{w[((m + j) * s.C + c) * r * r + t]};
-        Lanes half[kIn][kMostTaps], whole[kIn];
-        for (int j = 0; j < r; ++j) evaluate(evaluation, columns[j], &half[0][j], kMostTaps);
+          for (int64_t t = 0; t < kWindow; ++t)
+            columns[t % kTaps][t / kTaps].at[j] = double{w[((m + j) * s.C + c) * kWindow + t]};
+        Lanes half[kIn][kTaps], whole[kIn];
+        for (int j = 0; j < kTaps; ++j) evaluate(evaluation, columns[j], &half[0][j], kTaps);
         for (int i = 0; i < kIn; ++i) {
           evaluate(evaluation, half[i], whole, 1);
           for (int k = 0; k < kIn; ++k)
@@ -176,6 +177,17 @@ Status pack(const Problem& p, int, const std::byte* source, std::byte* target) {
               packed[(i * kIn + k) * stride + j] = static_cast<float>(whole[k].at[j]);
         }
       }
+}
+
+Status pack(const Problem& p, int, const std::byte* source, std::byte* target) {
+  ConvShape s{};
+  TRY(fill_shape(p, s));
+  const auto* w = reinterpret_cast<const float*>(source);
+  auto* packed = reinterpret_cast<float*>(target);
+  if (s.kernel[1] == 3)
+    pack_taps<3>(s, w, packed);
+  else
+    pack_taps<5>(s, w, packed);
   return {};
 }
 
