@@ -14,12 +14,6 @@ ResultShape result_shape(const Problem& p) {
   return {.dims = p.anchor_result().dims, .channels_last = true};
 }
 
-// A window of one tap at distance 1: all pixels of the batch are one row.
-bool is_flat(const ConvShape& s) {
-  return product(s.kernel) == 1 && product(s.stride) == 1 && s.pad[0] == 0 && s.pad[1] == 0 &&
-         s.pad[2] == 0 && product(s.in) == product(s.out);
-}
-
 Claim probe(const Problem& p) {
   LastConv conv;
   const Reason why = check_last(p, conv);
@@ -76,10 +70,7 @@ Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
   args.y_ld = conv.y_ld;
   ConvShape& s = args.shape;
   args.flat = is_flat(s);
-  if (args.flat) {
-    s.in[2] = s.out[2] = s.N * product(s.out);
-    s.N = s.in[0] = s.in[1] = s.out[0] = s.out[1] = 1;
-  }
+  if (args.flat) flatten(s);
   cut(p, args);
   LaunchSpec launch;
   launch.entry = "cpu.conv_last";

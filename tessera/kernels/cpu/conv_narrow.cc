@@ -34,7 +34,7 @@ Reason fit(const Problem& p, LastConv& conv) {
 void fill(const LastConv& conv, GemmArgs& g) {
   const ConvShape& s = conv.shape;
   Products& r = g.products;
-  const bool flat = product(s.stride) == 1 && product(s.in) == product(s.out);
+  const bool flat = is_flat(s);
   r.M = flat ? s.N * product(s.out) : s.out[2];
   r.N = s.M;
   r.K = s.C;

@@ -29,7 +29,17 @@ Status fill_shape(const Problem& p, ConvShape& s) {
   return {};
 }
 
-Reason check_conv(const Problem& p, ConvShape& s) {
+bool is_flat(const ConvShape& s) {
+  return product(s.kernel) == 1 && product(s.stride) == 1 && s.pad[0] == 0 && s.pad[1] == 0 &&
+         s.pad[2] == 0 && product(s.in) == product(s.out);
+}
+
+void flatten(ConvShape& s) {
+  s.in[2] = s.out[2] = s.N * product(s.out);
+  s.N = s.in[0] = s.in[1] = s.out[0] = s.out[1] = 1;
+}
+
+Reason check_conv_operands(const Problem& p) {
   Reason why;
   why.input_is(p, 0, DType::kF32) && why.input_is(p, 1, DType::kF32) &&
       why.output_is(p, 0, DType::kF32);
@@ -37,6 +47,11 @@ Reason check_conv(const Problem& p, ConvShape& s) {
   if (why.fine())
     why.need(p.in[1].rank() >= 3 && p.in[1].rank() <= 5, "{} spatial axes, need 1 to 3",
              p.in[1].rank() - 2);
+  return why;
+}
+
+Reason check_conv(const Problem& p, ConvShape& s) {
+  Reason why = check_conv_operands(p);
   if (!why.fine()) return why;
   const Status filled = fill_shape(p, s);
   why.need(filled.has_value(), "{}", filled ? "" : filled.error().message);

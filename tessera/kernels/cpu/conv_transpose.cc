@@ -2,14 +2,13 @@
 #include <algorithm>
 
 #include "tessera/kernels/cpu/claims.h"
-#include "tessera/kernels/cpu/conv_args.h"
+#include "tessera/kernels/cpu/conv_shape.h"
 #include "tessera/kernels/cpu/families.h"
 #include "tessera/op/window.h"
 
 namespace tessera::kernels::cpu {
 namespace {
 
-int64_t product(const int64_t* v) { return v[0] * v[1] * v[2]; }
 int64_t panels(int64_t rows) { return ceil_div(rows, kPanelRows); }
 
 Status fill(const Problem& p, ConvShape& s) {
@@ -42,13 +41,7 @@ double flops(const Problem& p, const ConvShape& s) {
 }
 
 Claim probe(const Problem& p) {
-  Reason why;
-  why.input_is(p, 0, DType::kF32) && why.input_is(p, 1, DType::kF32) &&
-      why.output_is(p, 0, DType::kF32);
-  if (why.fine() && p.has(2)) why.input_is(p, 2, DType::kF32);
-  if (why.fine())
-    why.need(p.in[1].rank() >= 3 && p.in[1].rank() <= 5, "{} spatial axes, need 1 to 3",
-             p.in[1].rank() - 2);
+  Reason why = check_conv_operands(p);
   if (!why.fine()) return why.refusal();
   ConvShape s{};
   const Status filled = fill(p, s);

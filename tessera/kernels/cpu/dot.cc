@@ -74,21 +74,7 @@ bool fill(const Problem& p, GemmArgs& g) {
     batch.pop_back();
     for (Dims& d : strides) d.pop_back();
   }
-  if (batch.size() > kMaxBatchRank) return false;
-  s.batch_rank = static_cast<int32_t>(batch.size());
-  for (size_t i = 0; i < batch.size(); ++i) {
-    s.batch_dims[i] = batch[i];
-    s.a_batch[i] = strides[0][i];
-    s.b_batch[i] = strides[1][i];
-    s.y_batch[i] = strides[2][i];
-  }
-  return true;
-}
-
-int64_t batches(const Products& s) {
-  int64_t n = 1;
-  for (int i = 0; i < s.batch_rank; ++i) n *= s.batch_dims[i];
-  return n;
+  return set_batch(batch, strides, s);
 }
 
 int64_t round_up(int64_t a, int64_t step) { return ceil_div(a, step) * step; }
@@ -369,6 +355,24 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
+
+bool set_batch(const Dims& batch, const std::vector<Dims>& strides, Products& s) {
+  if (batch.size() > kMaxBatchRank) return false;
+  s.batch_rank = static_cast<int32_t>(batch.size());
+  for (size_t i = 0; i < batch.size(); ++i) {
+    s.batch_dims[i] = batch[i];
+    s.a_batch[i] = strides[0][i];
+    s.b_batch[i] = strides[1][i];
+    s.y_batch[i] = strides[2][i];
+  }
+  return true;
+}
+
+int64_t batches(const Products& s) {
+  int64_t n = 1;
+  for (int i = 0; i < s.batch_rank; ++i) n *= s.batch_dims[i];
+  return n;
+}
 
 Reason check_dot(const Problem& p, GemmArgs& g) { return check(p, g); }
 

@@ -9,6 +9,9 @@ namespace tessera::kernels::cpu {
 // All of `g` but items and epilogue, for operands in f32; why not, if the problem or its steps are
 // none for a product.
 Reason check_dot(const Problem& p, GemmArgs& g);
+// Sets the batch axes, of these sizes and strides of a, b and y; false if they are too many.
+bool set_batch(const Dims& batch, const std::vector<Dims>& strides, Products& s);
+int64_t batches(const Products& s);
 // Whether b is a weight that can be packed. @pre check_dot(p, g).fine()
 bool packs_right(const Problem& p, const GemmArgs& g);
 // Cuts products into items, whose number it returns. b is in panels.

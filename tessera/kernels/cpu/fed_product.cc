@@ -169,9 +169,7 @@ Reason check(const Problem& p, Fed& f) {
   if (conv) {
     ConvShape s{};
     if (auto filled = fill_shape(second, s); !filled) why.need(false, "{}", filled.error().message);
-    why.need(s.G == 1 && product(s.kernel) == 1 && product(s.stride) == 1 && s.pad[0] == 0 &&
-                 s.pad[1] == 0 && s.pad[2] == 0 && product(s.in) == product(s.out),
-             "the convolution behind it is not of single pixels");
+    why.need(s.G == 1 && is_flat(s), "the convolution behind it is not of single pixels");
     f.K = s.C;
     f.M = s.M;
   } else {

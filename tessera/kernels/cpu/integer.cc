@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/kernels/cpu/conv_shape.h"
 #include "tessera/kernels/cpu/elementwise.h"
 
 namespace tessera::kernels::cpu {
@@ -92,6 +93,25 @@ Reason check_integer(const Problem& p, int64_t columns) {
                "zero point {} is {}, need one element{}", i, op::to_string(o.dims),
                i == kWZero ? " or one per column" : "");
   }
+  return why;
+}
+
+Reason check_integer_conv(const Problem& p, int axes, ConvShape& s) {
+  Reason why;
+  why.need(p.has(0) && p.has(1) && p.out[0].present, "an operand is missing");
+  if (why.fine())
+    why.need(p.in[1].rank() >= 3 && p.in[1].rank() <= axes + 2, "{} spatial axes, need 1 to {}",
+             p.in[1].rank() - 2, axes);
+  if (why.fine())
+    why.need(p.in[1].constant && p.in[1].layout.empty() && p.in[1].strides.empty(),
+             "the weights are not constant, or not row-major");
+  for (const Operand* o : {&p.in[0], &p.in[1], &p.out[0]})
+    if (why.fine())
+      why.need(op::element_count(o->dims).has_value(), "impossible sizes {}",
+               op::to_string(o->dims));
+  if (!why.fine()) return why;
+  const Status filled = fill_shape(p, s);
+  why.need(filled.has_value(), "{}", filled ? "" : filled.error().message);
   return why;
 }
 

@@ -11,6 +11,10 @@ namespace tessera::kernels::cpu {
 // x_zero one element, and w_zero one or one for each of `columns`.
 Reason check_integer(const Problem& p, int64_t columns);
 
+// Operands of conv_integer with constant weights and at most `axes` spatial axes; fills `s` if that
+// is so. What check_integer asks is asked apart.
+Reason check_integer_conv(const Problem& p, int axes, ConvShape& s);
+
 // Why an IntegerResult cannot hold the problem's steps; empty if it can. They are a conversion to
 // f32, steps of an epilogue, and a quantisation in f32 to u8 or i8 with one scale, of which the
 // last two may be missing.

@@ -82,23 +82,10 @@ void set_pack(const Problem& p, const IntegerConvArgs& a, IntegerPack& pack) {
 }
 
 Reason check(const Problem& p, Conv& conv) {
-  Reason why;
-  why.need(p.has(0) && p.has(1) && p.out[0].present, "an operand is missing");
-  if (why.fine())
-    why.need(p.in[1].rank() >= 3 && p.in[1].rank() <= 5, "{} spatial axes, need 1 to 3",
-             p.in[1].rank() - 2);
-  if (why.fine())
-    why.need(p.in[1].constant && p.in[1].layout.empty() && p.in[1].strides.empty(),
-             "the weights are not constant, or not row-major");
-  for (const Operand* o : {&p.in[0], &p.in[1], &p.out[0]})
-    if (why.fine())
-      why.need(op::element_count(o->dims).has_value(), "impossible sizes {}",
-               op::to_string(o->dims));
-  if (!why.fine()) return why;
   IntegerConvArgs& a = conv.args;
   ConvShape& s = a.shape;
-  const Status filled = fill_shape(p, s);
-  if (!why.need(filled.has_value(), "{}", filled ? "" : filled.error().message)) return why;
+  Reason why = check_integer_conv(p, 3, s);
+  if (!why.fine()) return why;
   why = check_integer(p, s.M * s.G);
   const std::string refusal =
       no_integer_result(p, {.dims = p.anchor_result().dims, .channels_last = true});
@@ -130,12 +117,6 @@ Claim probe(const Problem& p) {
   Claim c = claim(2 * sums * (k + kBehind), bytes_of(p), 1, integer_class(p));
   c.packed.push_back({1, Bytes(s.G * packed_bytes(conv.pack) + kTileSlack)});
   return c;
-}
-
-// A window of one tap at distance 1: all pixels of the batch are one row.
-bool is_flat(const ConvShape& s) {
-  return product(s.kernel) == 1 && product(s.stride) == 1 && s.pad[0] == 0 && s.pad[1] == 0 &&
-         s.pad[2] == 0 && product(s.in) == product(s.out);
 }
 
 // Blocks of whole rows, or of parts of one row.
@@ -175,10 +156,7 @@ Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
   check(p, conv);
   IntegerConvArgs& args = conv.args;
   ConvShape& s = args.shape;
-  if (is_flat(s) && !args.copies) {
-    s.in[2] = s.out[2] = s.N * product(s.out);
-    s.N = s.in[0] = s.in[1] = s.out[0] = s.out[1] = 1;
-  }
+  if (is_flat(s) && !args.copies) flatten(s);
   cut(p, args);
   LaunchSpec launch;
   launch.entry = "cpu.integer_conv";

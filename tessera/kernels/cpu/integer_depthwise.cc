@@ -14,22 +14,9 @@ int64_t blocks_of(const ConvShape& s) { return ceil_div(s.G, kIntegerChannels); 
 int64_t quads_of(const ConvShape& s) { return ceil_div(product(s.kernel), kQuad); }
 
 Reason check(const Problem& p, IntegerDepthwiseArgs& a) {
-  Reason why;
-  why.need(p.has(0) && p.has(1) && p.out[0].present, "an operand is missing");
-  if (why.fine())
-    why.need(p.in[1].rank() >= 3 && p.in[1].rank() <= 4, "{} spatial axes, need 1 or 2",
-             p.in[1].rank() - 2);
-  if (why.fine())
-    why.need(p.in[1].constant && p.in[1].layout.empty() && p.in[1].strides.empty(),
-             "the weights are not constant, or not row-major");
-  for (const Operand* o : {&p.in[0], &p.in[1], &p.out[0]})
-    if (why.fine())
-      why.need(op::element_count(o->dims).has_value(), "impossible sizes {}",
-               op::to_string(o->dims));
-  if (!why.fine()) return why;
   ConvShape& s = a.shape;
-  const Status filled = fill_shape(p, s);
-  if (!why.need(filled.has_value(), "{}", filled ? "" : filled.error().message)) return why;
+  Reason why = check_integer_conv(p, 2, s);
+  if (!why.fine()) return why;
   why.need(s.C == 1 && s.M == 1, "{} channels of a group in and {} out, need 1", s.C, s.M);
   why.need(product(s.kernel) <= kMaxTaps, "{} taps, need at most {}", product(s.kernel), kMaxTaps);
   if (!why.fine()) return why;

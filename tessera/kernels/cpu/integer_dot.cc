@@ -1,6 +1,7 @@
 // dot_integer(a, b, a_zero?, b_zero?) and the steps behind it: row cpu.integer_dot.
 #include <algorithm>
 
+#include "tessera/kernels/cpu/dot.h"
 #include "tessera/kernels/cpu/families.h"
 #include "tessera/kernels/cpu/integer.h"
 
@@ -64,25 +65,12 @@ Reason fill(const Problem& p, Shape& shape) {
     batch.pop_back();
     for (Dims& d : strides) d.pop_back();
   }
-  if (!why.need(batch.size() <= kMaxBatchRank, "batch has more than {} axes that do not merge",
+  if (!why.need(set_batch(batch, strides, s), "batch has more than {} axes that do not merge",
                 kMaxBatchRank))
     return why;
-  s.batch_rank = static_cast<int32_t>(batch.size());
-  for (size_t i = 0; i < batch.size(); ++i) {
-    s.batch_dims[i] = batch[i];
-    s.a_batch[i] = strides[0][i];
-    s.b_batch[i] = strides[1][i];
-    s.y_batch[i] = strides[2][i];
-  }
   shape.args.a_row = s.K;
   shape.args.y_row = s.N;
   return why;
-}
-
-int64_t batches(const Products& s) {
-  int64_t all = 1;
-  for (int i = 0; i < s.batch_rank; ++i) all *= s.batch_dims[i];
-  return all;
 }
 
 Reason check(const Problem& p, Shape& shape) {
