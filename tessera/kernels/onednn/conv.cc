@@ -101,26 +101,14 @@ Claim probe(const Problem& p) {
 }
 
 template <Class kClass>
-Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
+Reason plan_of(const Problem& p, Work& work) {
   ConvShape shape{};
-  Work work = {};
-  const Reason why = plan(p, kClass, shape, work);
-  if (!why.fine()) return error(Code::kInternal, "prepare without a claim: {}", why.text());
-  return launches(p, work);
-}
-
-template <Class kClass>
-Status pack(const Problem& p, int, const std::byte* source, std::byte* target) {
-  ConvShape shape{};
-  Work work = {};
-  const Reason why = plan(p, kClass, shape, work);
-  if (!why.fine()) return error(Code::kInternal, "pack without a claim: {}", why.text());
-  return reorder_weights(work.spec, work.weights, source, target);
+  return plan(p, kClass, shape, work);
 }
 
 template <Class kClass>
 constexpr Row row(std::string_view name) {
-  return {"conv", name, probe<kClass>, prepare<kClass>, pack<kClass>, true};
+  return {"conv", name, probe<kClass>, prepare<plan_of<kClass>>, pack<plan_of<kClass>>, true};
 }
 constexpr Row kRows[] = {row<Class::kPlain>("onednn.conv_plain"), row<Class::kDense>("onednn.conv"),
                          row<Class::kPointwise>("onednn.conv_pointwise"),

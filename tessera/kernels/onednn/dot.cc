@@ -70,21 +70,7 @@ Claim probe(const Problem& p) {
                NumericClass::kReassociated);
 }
 
-Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
-  Work work = {};
-  const Reason why = plan(p, work);
-  if (!why.fine()) return error(Code::kInternal, "prepare without a claim: {}", why.text());
-  return launches(p, work);
-}
-
-Status pack(const Problem& p, int, const std::byte* source, std::byte* target) {
-  Work work = {};
-  const Reason why = plan(p, work);
-  if (!why.fine()) return error(Code::kInternal, "pack without a claim: {}", why.text());
-  return reorder_weights(work.spec, work.weights, source, target);
-}
-
-constexpr Row kRows[] = {{"dot", "onednn.dot", probe, prepare, pack, true}};
+constexpr Row kRows[] = {{"dot", "onednn.dot", probe, prepare<plan>, pack<plan>, true}};
 
 }  // namespace
 

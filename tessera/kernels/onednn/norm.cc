@@ -41,14 +41,7 @@ Claim probe(const Problem& p) {
   return offer(p, work, 10.0 * static_cast<double>(p.in[0].count()), NumericClass::kApproximate);
 }
 
-Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
-  Work work = {};
-  const Reason why = plan(p, work);
-  if (!why.fine()) return error(Code::kInternal, "prepare without a claim: {}", why.text());
-  return launches(p, work);
-}
-
-constexpr Row kRows[] = {{"layer_norm", "onednn.layer_norm", probe, prepare}};
+constexpr Row kRows[] = {{"layer_norm", "onednn.layer_norm", probe, prepare<plan>}};
 
 }  // namespace
 

@@ -67,14 +67,7 @@ Claim probe(const Problem& p) {
   return offer(p, work, taps * static_cast<double>(p.out[0].count()), NumericClass::kReassociated);
 }
 
-Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
-  Work work = {};
-  const Reason why = plan(p, work);
-  if (!why.fine()) return error(Code::kInternal, "prepare without a claim: {}", why.text());
-  return launches(p, work);
-}
-
-constexpr Row kRows[] = {{"average_pool", "onednn.pool", probe, prepare}};
+constexpr Row kRows[] = {{"average_pool", "onednn.pool", probe, prepare<plan>}};
 
 }  // namespace
 

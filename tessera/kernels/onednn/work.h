@@ -55,6 +55,22 @@ void settle(Work& work, Reason& why);
 Claim offer(const Problem& p, const Work& work, double flops, NumericClass numeric);
 Result<std::vector<LaunchSpec>> launches(const Problem& p, const Work& work);
 
+// Row's prepare and pack, by how the family turns a problem into work.
+template <Reason (*kPlan)(const Problem&, Work&)>
+Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
+  Work work = {};
+  const Reason why = kPlan(p, work);
+  if (!why.fine()) return error(Code::kInternal, "prepare without a claim: {}", why.text());
+  return launches(p, work);
+}
+template <Reason (*kPlan)(const Problem&, Work&)>
+Status pack(const Problem& p, int, const std::byte* source, std::byte* target) {
+  Work work = {};
+  const Reason why = kPlan(p, work);
+  if (!why.fine()) return error(Code::kInternal, "pack without a claim: {}", why.text());
+  return reorder_weights(work.spec, work.weights, source, target);
+}
+
 // The entry behind all of them.
 void run(const tessera_launch* launch, uint32_t first, uint32_t count);
 
