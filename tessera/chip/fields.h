@@ -13,6 +13,8 @@
 
 namespace tessera::chip {
 
+inline constexpr std::string_view kSchema = "tessera.chip/1";
+
 enum class Need : bool { kOptional, kRequired };
 
 // Of a number: low < x <= high, or low <= x where the low end counts.
