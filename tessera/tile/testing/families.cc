@@ -1,22 +1,9 @@
 #include "tessera/tile/testing/families.h"
 
-#include <initializer_list>
-
 namespace tessera::tile::testing {
 namespace {
 
 using Random = std::mt19937_64;
-
-template <class T>
-T pick(Random& random, std::initializer_list<T> list) {
-  return *(list.begin() + static_cast<int64_t>(random() % list.size()));
-}
-
-op::Tensor ints(const std::vector<int64_t>& values) {
-  op::Tensor t = *op::Tensor::make(DType::kI64, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i) t.set_i64(static_cast<int64_t>(i), values[i]);
-  return t;
-}
 
 // Alone or with steps behind, its operands placed at random.
 std::optional<Trial> finished(Random& random, Result<Trial> trial) {
@@ -46,7 +33,7 @@ std::optional<Trial> random_reduction(Random& random) {
                                : pick<std::string>(random, {"sum", "max", "min", "prod"});
   op::Attrs attrs{{"kind", kind}, {"keepdims", static_cast<int64_t>(random() % 2)}};
   std::vector<op::Tensor> in{random_tensor(random, type, dims, random() % 4 == 0)};
-  if (random() % 4) in.push_back(ints(axes));
+  if (random() % 4) in.push_back(op::Tensor::of_i64(axes));
   return finished(random, trial_of("reduce", attrs, std::move(in)));
 }
 

@@ -1,12 +1,18 @@
 // Random problems of the families that there are tile programs for. For tests only.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <random>
 
 #include "tessera/tile/testing/trial.h"
 
 namespace tessera::tile::testing {
+
+template <class T>
+T pick(std::mt19937_64& random, std::initializer_list<T> list) {
+  return *(list.begin() + static_cast<int64_t>(random() % list.size()));
+}
 
 // At odd sizes, operands placed at random, sometimes with element-wise steps behind; nothing if the
 // draw makes no sense.

@@ -10,17 +10,6 @@ namespace {
 
 using Random = std::mt19937_64;
 
-template <class T>
-T pick(Random& random, std::initializer_list<T> list) {
-  return *(list.begin() + static_cast<int64_t>(random() % list.size()));
-}
-
-op::Tensor ints(const std::vector<int64_t>& values) {
-  op::Tensor t = *op::Tensor::make(DType::kI64, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i) t.set_i64(static_cast<int64_t>(i), values[i]);
-  return t;
-}
-
 // Draws and runs `tries` problems; how many there were programs for.
 int right(uint64_t seed, int tries, std::optional<Trial> (*draw)(Random&)) {
   Random random(seed);
@@ -66,7 +55,7 @@ TEST(Families, Attention) {
       in.push_back(random_tensor(random, type, {batch, heads, past, e}));
       in.push_back(random_tensor(random, type, {batch, heads, past, f}));
       if (with_lengths)
-        in.push_back(ints(std::vector<int64_t>(static_cast<size_t>(batch), all - 1)));
+        in.push_back(op::Tensor::of_i64(std::vector<int64_t>(static_cast<size_t>(batch), all - 1)));
     }
     auto trial = trial_of("attention", attrs, std::move(in));
     ASSERT_TRUE(trial) << trial.error().message;
@@ -89,7 +78,8 @@ TEST(Families, SayWhatTheyRefuse) {
   const op::Tensor x = random_tensor(random, DType::kF32, {3, 4});
   EXPECT_EQ(why(trial_of("transpose", {{"perm", op::Ints{1, 0}}}, {x})),
             "there is no tile program for transpose");
-  auto reduce = trial_of("reduce", {{"kind", std::string("sum")}}, {x, ints({0})});
+  auto reduce = trial_of("reduce", {{"kind", std::string("sum")}},
+                         {x, op::Tensor::of_i64(std::vector<int64_t>{0})});
   EXPECT_EQ(why(reduce), "");
   reduce->problem.in[1].values.reset();
   EXPECT_EQ(why(reduce), "its axes are known only when it runs");
