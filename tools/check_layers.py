@@ -44,7 +44,7 @@ EXTERNAL = {
 # The C headers for strangers in include/tessera, and the module whose face each is.
 PUBLIC = {"tessera/tessera_error.h": "base", "tessera/tessera_plugin.h": "hal", "tessera/tessera.h": "capi"}
 
-BY_SUFFIX = {"_test.cc": {"gtest"}, "_bench.cc": {"benchmark", "dl", "dnnl"}}
+BY_SUFFIX = {"_test.cc": {"gtest"}, "_bench.cc": {"benchmark", "dl", "dnnl"}, "_bench.h": {"dnnl"}}
 
 STANDARD = set("""
 algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits

@@ -113,6 +113,50 @@ class Kernel {
   std::vector<std::vector<tessera_range>> ranges_;
 };
 
+// Runs twice and keeps the fastest second time: the first finds its operands wherever its rivals
+// left them.
+template <class F>
+inline void time(F&& run, double& fastest) {
+  run();
+  fastest = std::min(fastest, seconds(run));
+}
+
+constexpr double kNever = 1e9;  // seconds
+
+// All claims on a problem of f32, and the fastest time of each.
+class Claims {
+ public:
+  explicit Claims(const op::Problem& problem, int64_t copies = 1)
+      : claims_(table().probe(problem)) {
+    std::erase_if(claims_, [](const op::Claim& c) { return !c.supported(); });
+    for (const op::Claim& c : claims_) kernels_.emplace_back(problem, c, copies);
+    best_.assign(claims_.size(), kNever);
+  }
+  bool empty() const { return claims_.empty(); }
+
+  // Those that took longer than `hopeless` until now are left out.
+  void time(double hopeless = 2 * kNever) {
+    for (size_t i = 0; i < kernels_.size(); ++i)
+      if (best_[i] < hopeless) bench::time([&] { kernels_[i].run(); }, best_[i]);
+  }
+  double own() const {  // of the cheapest claim
+    return best_[static_cast<size_t>(cheapest(claims_) - claims_.data())];
+  }
+  // Of each: ratio to a rival (estimate of the cost in us).
+  std::string label(double other) const {
+    std::string text;
+    for (size_t i = 0; i < claims_.size(); ++i)
+      text += fmt::format("{} {:.2f} ({:.0f}) ", claims_[i].kernel, best_[i] / other,
+                          static_cast<double>(claims_[i].cost.value) * 1e-6);
+    return text;
+  }
+
+ private:
+  std::vector<op::Claim> claims_;
+  std::vector<Kernel> kernels_;
+  std::vector<double> best_;
+};
+
 // Multiplications and additions per second of vectors as wide as the processor has.
 inline double fma_peak() {
   static const double peak = [] {
@@ -140,14 +184,6 @@ inline double fma_peak() {
     return best;
   }();
   return peak;
-}
-
-// Runs twice and keeps the fastest second time: the first finds its operands wherever its rivals
-// left them.
-template <class F>
-inline void time(F&& run, double& fastest) {
-  run();
-  fastest = std::min(fastest, seconds(run));
 }
 
 }  // namespace tessera::kernels::cpu::bench

@@ -6,9 +6,7 @@
 //   OMP_NUM_THREADS=1 build/conv_bench --benchmark_filter=resnet50
 #include <benchmark/benchmark.h>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
-#include "tessera/kernels/cpu/bench.h"
+#include "tessera/kernels/cpu/onednn_bench.h"
 #include "tessera/op/layouts.h"
 
 namespace tessera::kernels::cpu {
@@ -194,9 +192,9 @@ op::Problem problem_of(const Layer& l) {
 }
 
 // The same in oneDNN: weights in its layout, activations in the one that it likes best.
-class Peer {
+class Peer : public bench::OneDnn {
  public:
-  explicit Peer(const Layer& l) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+  explicit Peer(const Layer& l) {
     using namespace dnnl;
     using tag = memory::format_tag;
     const auto f32 = memory::data_type::f32;
@@ -217,59 +215,29 @@ class Peer {
          {l.pad(), l.pad()},
          {l.pad(), l.pad()}},
         attr, engine_);
-    convolution_ = convolution_forward(primitive);
+    primitive_ = convolution_forward(primitive);
     const std::pair<int, memory::desc> descs[] = {{DNNL_ARG_SRC, primitive.src_desc()},
                                                   {DNNL_ARG_WEIGHTS, primitive.weights_desc()},
                                                   {DNNL_ARG_BIAS, primitive.bias_desc()},
                                                   {DNNL_ARG_DST, primitive.dst_desc()}};
-    for (const auto& [arg, desc] : descs) {
-      buffers_.push_back(bench::buffer(static_cast<int64_t>(desc.get_size())));
-      arguments_.emplace(arg, memory(desc, engine_, buffers_.back().get()));
-    }
+    for (const auto& [arg, desc] : descs) add(arg, desc);
   }
-  void run() {
-    convolution_.execute(stream_, arguments_);
-    stream_.wait();
-  }
-
- private:
-  dnnl::engine engine_;
-  dnnl::stream stream_;
-  dnnl::convolution_forward convolution_;
-  std::vector<bench::Buffer> buffers_;
-  std::unordered_map<int, dnnl::memory> arguments_;
 };
 
 void conv(benchmark::State& state, const Layer& layer) {
-  const op::Problem problem = problem_of(layer);
-  std::vector<op::Claim> claims = table().probe(problem);
-  std::erase_if(claims, [](const op::Claim& c) { return !c.supported(); });
+  bench::Claims claims(problem_of(layer));
   if (claims.empty()) return state.SkipWithError("no claim");
-  std::vector<bench::Kernel> kernels;
-  for (const op::Claim& c : claims) kernels.emplace_back(problem, c);
   Peer peer(layer);
-  constexpr double kNever = 1e9;
-  std::vector<double> best(claims.size(), kNever);
-  double other = kNever;
-  const auto time = [](auto& kernel, double& fastest) {
-    bench::time([&] { kernel.run(); }, fastest);
+  double other = bench::kNever;
+  const auto time = [&](double hopeless) {
+    bench::time([&] { peer.run(); }, other);
+    claims.time(hopeless * other);
   };
-  time(peer, other);
-  for (size_t i = 0; i < kernels.size(); ++i) time(kernels[i], best[i]);
   constexpr double kHopeless = 3;
-  for (auto _ : state) {
-    state.SetIterationTime(bench::seconds([&] {
-      time(peer, other);
-      for (size_t i = 0; i < kernels.size(); ++i)
-        if (best[i] < kHopeless * other) time(kernels[i], best[i]);
-    }));
-  }
-  std::string label;
-  for (size_t i = 0; i < claims.size(); ++i)
-    label += fmt::format("{} {:.2f} ({:.0f}) ", claims[i].kernel, best[i] / other,
-                         static_cast<double>(claims[i].cost.value) * 1e-6);
-  const double own = best[static_cast<size_t>(cheapest(claims) - claims.data())];
-  state.SetLabel(label);
+  time(bench::kNever);
+  for (auto _ : state) state.SetIterationTime(bench::seconds([&] { time(kHopeless); }));
+  const double own = claims.own();
+  state.SetLabel(claims.label(other));
   state.counters["us"] = own * 1e6;
   state.counters["ratio"] = own / other;
   state.counters["peak"] = layer.flops() / own / bench::fma_peak();

@@ -9,9 +9,7 @@
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
-#include "tessera/kernels/cpu/bench.h"
+#include "tessera/kernels/cpu/onednn_bench.h"
 
 namespace tessera::kernels::cpu {
 namespace {
@@ -157,9 +155,9 @@ op::Problem problem_of(const Shape& s) {
 }
 
 // The same in oneDNN: weights in the layout that it likes best.
-class OneDnn {
+class Peer : public bench::OneDnn {
  public:
-  explicit OneDnn(const Shape& s) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+  explicit Peer(const Shape& s) {
     using namespace dnnl;
     const auto f32 = memory::data_type::f32;
     auto desc = [&](int64_t rows, int64_t cols, bool transposed) {
@@ -183,7 +181,7 @@ class OneDnn {
     attr.set_post_ops(ops);
     const matmul::primitive_desc primitive(
         s.behind == kNothing ? matmul::desc(a, b, y) : matmul::desc(a, b, bias, y), attr, engine_);
-    matmul_ = matmul(primitive);
+    primitive_ = matmul(primitive);
     add(DNNL_ARG_SRC, primitive.src_desc());
     for (int64_t i = s.copies(); i > 0; --i) {
       add(DNNL_ARG_WEIGHTS, primitive.weights_desc());
@@ -196,21 +194,11 @@ class OneDnn {
   }
   void run() {
     arguments_.at(DNNL_ARG_WEIGHTS) = weights_[turn_++ % weights_.size()];
-    matmul_.execute(stream_, arguments_);
+    primitive_.execute(stream_, arguments_);
     stream_.wait();
   }
 
  private:
-  void add(int argument, const dnnl::memory::desc& desc) {
-    buffers_.push_back(bench::buffer(static_cast<int64_t>(desc.get_size())));
-    arguments_.emplace(argument, dnnl::memory(desc, engine_, buffers_.back().get()));
-  }
-
-  dnnl::engine engine_;
-  dnnl::stream stream_;
-  dnnl::matmul matmul_;
-  std::vector<bench::Buffer> buffers_;
-  std::unordered_map<int, dnnl::memory> arguments_;
   std::vector<dnnl::memory> weights_;
   size_t turn_ = 0;
 };
@@ -254,30 +242,19 @@ class OpenBlas {
 };
 
 void dot(benchmark::State& state, const Shape& shape) {
-  const op::Problem problem = problem_of(shape);
-  std::vector<op::Claim> claims = table().probe(problem);
-  std::erase_if(claims, [](const op::Claim& c) { return !c.supported(); });
+  bench::Claims claims(problem_of(shape), shape.copies());
   if (claims.empty()) return state.SkipWithError("no claim");
-  std::vector<bench::Kernel> kernels;
-  for (const op::Claim& c : claims) kernels.emplace_back(problem, c, shape.copies());
-  OneDnn onednn(shape);
+  Peer onednn(shape);
   OpenBlas openblas(shape);
-  constexpr double kNever = 1e9;
-  std::vector<double> best(claims.size(), kNever);
-  double one = kNever, blas = kNever;
+  double one = bench::kNever, blas = bench::kNever;
   for (auto _ : state)
     state.SetIterationTime(bench::seconds([&] {
       bench::time([&] { onednn.run(); }, one);
       if (OpenBlas::there()) bench::time([&] { openblas.run(); }, blas);
-      for (size_t i = 0; i < kernels.size(); ++i) bench::time([&] { kernels[i].run(); }, best[i]);
+      claims.time();
     }));
-  const double other = std::min(one, blas);
-  std::string label;
-  for (size_t i = 0; i < claims.size(); ++i)
-    label += fmt::format("{} {:.2f} ({:.0f}) ", claims[i].kernel, best[i] / other,
-                         static_cast<double>(claims[i].cost.value) * 1e-6);
-  const double own = best[static_cast<size_t>(cheapest(claims) - claims.data())];
-  state.SetLabel(label);
+  const double other = std::min(one, blas), own = claims.own();
+  state.SetLabel(claims.label(other));
   state.counters["us"] = own * 1e6;
   state.counters["ratio"] = own / other;
   state.counters["onednn"] = own / one;

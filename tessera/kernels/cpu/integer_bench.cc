@@ -6,9 +6,7 @@
 //   OMP_NUM_THREADS=1 build/integer_bench --benchmark_filter=resnet50
 #include <benchmark/benchmark.h>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
-#include "tessera/kernels/cpu/bench.h"
+#include "tessera/kernels/cpu/onednn_bench.h"
 #include "tessera/op/layouts.h"
 
 namespace tessera::kernels::cpu {
@@ -103,9 +101,9 @@ op::Problem problem_of(const Layer& l) {
 }
 
 // The same in oneDNN: weights in its layout, activations channels-last.
-class Peer {
+class Peer : public bench::OneDnn {
  public:
-  explicit Peer(const Layer& l) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+  explicit Peer(const Layer& l) {
     using namespace dnnl;
     using tag = memory::format_tag;
     const auto u8 = memory::data_type::u8, i8 = memory::data_type::s8;
@@ -125,59 +123,37 @@ class Peer {
            {l.pad(), l.pad()}},
           attr, engine_);
       primitive_ = convolution_forward(primitive);
-      add(primitive.src_desc(), primitive.weights_desc(), primitive.dst_desc());
+      add_all(primitive.src_desc(), primitive.weights_desc(), primitive.dst_desc());
     } else {
       const matmul::primitive_desc primitive(
           {{{l.M, l.C}, u8, tag::ab}, {{l.C, l.N}, i8, tag::any}, {{l.M, l.N}, u8, tag::ab}}, attr,
           engine_);
       primitive_ = matmul(primitive);
-      add(primitive.src_desc(), primitive.weights_desc(), primitive.dst_desc());
+      add_all(primitive.src_desc(), primitive.weights_desc(), primitive.dst_desc());
     }
-  }
-  void run() {
-    primitive_.execute(stream_, arguments_);
-    stream_.wait();
   }
 
  private:
-  void add(const dnnl::memory::desc& x, const dnnl::memory::desc& w, const dnnl::memory::desc& y) {
-    for (const auto& [arg, desc] : {std::pair<int, const dnnl::memory::desc&>{DNNL_ARG_SRC, x},
-                                    {DNNL_ARG_WEIGHTS, w},
-                                    {DNNL_ARG_DST, y}}) {
-      buffers_.push_back(bench::buffer(static_cast<int64_t>(desc.get_size())));
-      arguments_.emplace(arg, dnnl::memory(desc, engine_, buffers_.back().get()));
-    }
+  void add_all(const dnnl::memory::desc& x, const dnnl::memory::desc& w,
+               const dnnl::memory::desc& y) {
+    add(DNNL_ARG_SRC, x);
+    add(DNNL_ARG_WEIGHTS, w);
+    add(DNNL_ARG_DST, y);
   }
-
-  dnnl::engine engine_;
-  dnnl::stream stream_;
-  dnnl::primitive primitive_;
-  std::vector<bench::Buffer> buffers_;
-  std::unordered_map<int, dnnl::memory> arguments_;
 };
 
 void run(benchmark::State& state, const Layer& layer) {
-  const op::Problem problem = problem_of(layer);
-  std::vector<op::Claim> claims = table().probe(problem);
-  std::erase_if(claims, [](const op::Claim& c) { return !c.supported(); });
+  bench::Claims claims(problem_of(layer));
   if (claims.empty()) return state.SkipWithError("no claim");
-  std::vector<bench::Kernel> kernels;
-  for (const op::Claim& c : claims) kernels.emplace_back(problem, c);
   Peer peer(layer);
-  std::vector<double> best(claims.size(), 1e9);
-  double other = 1e9;
-  for (auto _ : state) {
+  double other = bench::kNever;
+  for (auto _ : state)
     state.SetIterationTime(bench::seconds([&] {
       bench::time([&] { peer.run(); }, other);
-      for (size_t i = 0; i < kernels.size(); ++i) bench::time([&] { kernels[i].run(); }, best[i]);
+      claims.time();
     }));
-  }
-  std::string label;
-  for (size_t i = 0; i < claims.size(); ++i)
-    label += fmt::format("{} {:.2f} ({:.0f}) ", claims[i].kernel, best[i] / other,
-                         static_cast<double>(claims[i].cost.value) * 1e-6);
-  const double own = best[static_cast<size_t>(cheapest(claims) - claims.data())];
-  state.SetLabel(label);
+  const double own = claims.own();
+  state.SetLabel(claims.label(other));
   state.counters["us"] = own * 1e6;
   state.counters["ratio"] = own / other;
   state.counters["peak"] = layer.flops() / own / bench::fma_peak();

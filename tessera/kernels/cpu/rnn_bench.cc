@@ -4,9 +4,7 @@
 //   OMP_NUM_THREADS=1 build/rnn_bench --benchmark_filter=i256
 #include <benchmark/benchmark.h>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
-#include "tessera/kernels/cpu/bench.h"
+#include "tessera/kernels/cpu/onednn_bench.h"
 
 namespace tessera::kernels::cpu {
 namespace {
@@ -42,9 +40,9 @@ op::Problem problem_of(const Shape& s) {
   return p;
 }
 
-class OneDnn {
+class Peer : public bench::OneDnn {
  public:
-  explicit OneDnn(const Shape& s) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+  explicit Peer(const Shape& s) {
     using namespace dnnl;
     using tag = memory::format_tag;
     const auto f32 = memory::data_type::f32;
@@ -57,29 +55,13 @@ class OneDnn {
                            memory::desc({1, 1, 4, s.H}, f32, tag::ldgo),
                            memory::desc({s.T, s.N, s.H}, f32, tag::tnc), none, none),
         engine_);
-    lstm_ = lstm_forward(primitive);
+    primitive_ = lstm_forward(primitive);
     add(DNNL_ARG_SRC_LAYER, primitive.src_layer_desc());
     add(DNNL_ARG_WEIGHTS_LAYER, primitive.weights_layer_desc());
     add(DNNL_ARG_WEIGHTS_ITER, primitive.weights_iter_desc());
     add(DNNL_ARG_BIAS, primitive.bias_desc());
     add(DNNL_ARG_DST_LAYER, primitive.dst_layer_desc());
   }
-  void run() {
-    lstm_.execute(stream_, arguments_);
-    stream_.wait();
-  }
-
- private:
-  void add(int argument, const dnnl::memory::desc& desc) {
-    buffers_.push_back(bench::buffer(static_cast<int64_t>(desc.get_size())));
-    arguments_.emplace(argument, dnnl::memory(desc, engine_, buffers_.back().get()));
-  }
-
-  dnnl::engine engine_;
-  dnnl::stream stream_;
-  dnnl::lstm_forward lstm_;
-  std::vector<bench::Buffer> buffers_;
-  std::unordered_map<int, dnnl::memory> arguments_;
 };
 
 void lstm(benchmark::State& state, const Shape& s) {
@@ -87,7 +69,7 @@ void lstm(benchmark::State& state, const Shape& s) {
   const op::Claim claim = table().probe(problem)[0];
   if (!claim.supported()) return state.SkipWithError(claim.refusal.c_str());
   bench::Kernel kernel(problem, claim);
-  OneDnn rival(s);
+  Peer rival(s);
   double own = 1e9, one = 1e9;
   for (auto _ : state) {
     bench::time([&] { kernel.run(); }, own);
