@@ -213,6 +213,29 @@ constexpr std::string_view kScan = R"(graph @"scan"(%0 "s": f32[2], %1 "x": f32[
 }
 )";
 
+// Where a part of a concat lies depends on a size that is found out after the part was computed.
+constexpr std::string_view kLate = R"(graph @"late"(%0 "x": f32[m], %1 "limit": i64[]) {
+  %2 = relu(%0) : f32[m]
+  %3 = constant i64[] {0}
+  %4 = constant i64[] {1}
+  %5 = constant i64[2] {-1, 1}
+  %6 = range(%3, %1, %4) : i64[_late]
+  %7 = convert(%6) {to = dtype f32} : f32[_late]
+  %8 = add(%2, %7) : f32[broadcast(m, _late)]
+  %9 = reshape(%2, %5) {zero_is_zero = 0} : f32[m,1]
+  %10 = reshape(%8, %5) {zero_is_zero = 0} : f32[broadcast(m, _late),1]
+  %11 = concat(%10, %9) {axis = 1} : f32[broadcast(m, _late),2]
+  return %11 "y"
+}
+)";
+
+TEST(Model, PartsOfAConcatMayBeComputedBeforeItsSizeIsKnown) {
+  auto device = load(kLate), reference = load(kLate, {.device = "reference"});
+  for (double n : {5.0, 1.0})
+    expect_same(*device, *reference,
+                {{"x", random_tensor({5}, 2)}, {"limit", Tensor::scalar(DType::kI64, n)}});
+}
+
 TEST(Model, ScansAlongAnyAxisInEitherDirection) {
   auto device = load(kScan), reference = load(kScan, {.device = "reference"});
   for (int64_t t : {1, 5, 0})
