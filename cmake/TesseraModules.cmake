@@ -53,7 +53,7 @@ if(tessera_llvm_include AND tessera_llvm_library)
 endif()
 set(tessera_external_llvm tessera_llvm)
 
-# What nearly every source includes is compiled ahead, once for libraries and once for tests: half of a small file's
+# What nearly every source includes is compiled ahead, once for libraries and once for tests: a quarter of a source's
 # time. Sanitizer builds go without, so that a missing include shows.
 set(tessera_precompiled <algorithm> <array> <cmath> <cstdint> <cstring> <functional> <map> <memory> <numeric> <optional>
     <set> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>
