@@ -16,6 +16,7 @@
 #include "tessera/passes/past.h"
 #include "tessera/passes/relu.h"
 #include "tessera/passes/reshapes.h"
+#include "tessera/passes/rotary.h"
 #include "tessera/passes/scale.h"
 #include "tessera/passes/sigmoid.h"
 #include "tessera/passes/slices.h"
@@ -44,6 +45,7 @@ constexpr Row kRows[] = {
     {"softmax", softmax},        // exp(x - max(x)) / sum -> softmax
     {"layer_norm", layer_norm},  // (x - mean(x)) / sqrt(var + e) -> layer_norm
     {"mean_pool", mean_pool},    // mean over the pixels -> global_average_pool
+    {"rotary", rotary},          // x c + concat(-x2, x1) s -> rotary
     {"attention", attention},    // softmax(q k^T) v -> attention
     {"past", past},              // attention(q, concat(a, k), ...) -> attention(q, k, ..., a)
     {"slices", slices},          // gather(x, 2) -> slice(x, 2, 3)

@@ -8,37 +8,6 @@
 namespace tessera::passes {
 namespace {
 
-// x[first, first + size) on one axis
-struct Slice {
-  int axis = 0;
-  int64_t first = 0, size = 0, whole = 0;
-};
-
-// A slice of one axis by numbers, of an axis whose size is one.
-std::optional<Slice> slice_of(const Site& at, const ir::Node& node) {
-  const op::Type &from = at.type(node.inputs[0]), &to = at.type(node.outputs[0]);
-  auto input = [&](size_t i) { return i < node.inputs.size() ? node.inputs[i] : ir::kAbsent; };
-  const auto starts = at.ints(input(1));
-  if (!from.ranked() || !to.ranked() || !starts || starts->size() != 1) return std::nullopt;
-  op::Ints axes{0}, steps{1};
-  if (input(3) != ir::kAbsent) {
-    const auto given = at.ints(input(3));
-    if (!given) return std::nullopt;
-    axes = *given;
-  }
-  if (input(4) != ir::kAbsent) {
-    const auto given = at.ints(input(4));
-    if (!given) return std::nullopt;
-    steps = *given;
-  }
-  const auto axis = op::normalize_axis(axes[0], from.rank());
-  if (!axis || steps[0] != 1) return std::nullopt;
-  const auto whole = from.dim(*axis).constant(), size = to.dim(*axis).constant();
-  if (!whole || !size) return std::nullopt;
-  const int64_t start = (*starts)[0] < 0 ? (*starts)[0] + *whole : (*starts)[0];
-  return Slice{*axis, std::clamp<int64_t>(start, 0, *whole), *size, *whole};
-}
-
 // The indices i, i + 1, ..., of a constant; nullopt if they are others.
 std::optional<std::pair<int64_t, int64_t>> run_of(const op::Tensor& indices, int64_t whole) {
   if (!is_int(indices.dtype()) || indices.count() == 0) return std::nullopt;
@@ -128,6 +97,30 @@ bool rule(Site& at) {
 }
 
 }  // namespace
+
+std::optional<Slice> slice_of(const Site& at, const ir::Node& node) {
+  const op::Type &from = at.type(node.inputs[0]), &to = at.type(node.outputs[0]);
+  auto input = [&](size_t i) { return i < node.inputs.size() ? node.inputs[i] : ir::kAbsent; };
+  const auto starts = at.ints(input(1));
+  if (!from.ranked() || !to.ranked() || !starts || starts->size() != 1) return std::nullopt;
+  op::Ints axes{0}, steps{1};
+  if (input(3) != ir::kAbsent) {
+    const auto given = at.ints(input(3));
+    if (!given) return std::nullopt;
+    axes = *given;
+  }
+  if (input(4) != ir::kAbsent) {
+    const auto given = at.ints(input(4));
+    if (!given) return std::nullopt;
+    steps = *given;
+  }
+  const auto axis = op::normalize_axis(axes[0], from.rank());
+  if (!axis || steps[0] != 1) return std::nullopt;
+  const auto whole = from.dim(*axis).constant(), size = to.dim(*axis).constant();
+  if (!whole || !size) return std::nullopt;
+  const int64_t start = (*starts)[0] < 0 ? (*starts)[0] + *whole : (*starts)[0];
+  return Slice{*axis, std::clamp<int64_t>(start, 0, *whole), *size, *whole};
+}
 
 void slices(Rewriter& rewriter) { rewriter.walk(rule); }
 

@@ -7,9 +7,20 @@
 // bounds are unknown.
 #pragma once
 
+#include <optional>
+
 #include "tessera/passes/rewriter.h"
 
 namespace tessera::passes {
+
+// x[first, first + size) on one axis, of `whole` elements.
+struct Slice {
+  int axis = 0;
+  int64_t first = 0, size = 0, whole = 0;
+};
+// What a node of operator slice takes, if it is one run of one axis, by numbers, of an axis whose
+// size is one.
+std::optional<Slice> slice_of(const Site& at, const ir::Node& node);
 
 void slices(Rewriter& rewriter);
 

@@ -27,6 +27,7 @@ std::span<const Row> pool_rows();
 std::span<const Row> quantize_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> resize_rows();
+std::span<const Row> rotary_rows();
 std::span<const Row> softmax_rows();
 // With their entries.
 Family index_family();

@@ -80,6 +80,7 @@ std::vector<Family> families(std::span<const Entry> entries) {
       {quantize_rows(), {}},
       {reduce_rows(), {}},
       {resize_rows(), {}},
+      {rotary_rows(), {}},
       {softmax_rows(), {}},
       index_family(),
       move_family(),

@@ -189,8 +189,20 @@ class Generator {
     return pick(3) == 0 ? b_.concat({y[1], y[0]}, 2) : y[0];
   }
 
+  // Pairs of channels turned by their step: as a composite, by halves, or as a sum with what is
+  // turned a quarter.
+  ValueId rotary(ValueId x) {
+    if (b_.rank(x) != 4 || size(x, 2) < 1 || size(x, 3) < 1 || size(x, 3) % 2) return unary(x);
+    const int64_t S = size(x, 2), E = size(x, 3);
+    const ValueId cos = weight({1, S, E / 2}), sin = weight({1, S, E / 2});
+    if (pick(2)) return ir::find_composite("rotary")->decompose(b_, {}, {x, cos, sin}, 1)[0];
+    const ValueId turned =
+        b_.concat({b_.unary("neg", b_.slice(x, 3, E / 2, E)), b_.slice(x, 3, 0, E / 2)}, 3);
+    return b_.add(b_.mul(x, b_.concat({cos, cos}, 2)), b_.mul(turned, b_.concat({sin, sin}, -1)));
+  }
+
   ValueId step(ValueId x) {
-    switch (pick(13)) {
+    switch (pick(14)) {
       case 0:
         return unary(x);
       case 1:
@@ -211,6 +223,8 @@ class Generator {
         return b_.op("softmax", {x}, {{"axis", int64_t{b_.rank(x) > 0 ? -1 : 0}}});
       case 9:
         return attention(x);
+      case 10:
+        return rotary(x);
       default:
         return arithmetic(x);
     }

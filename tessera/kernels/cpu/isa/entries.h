@@ -25,6 +25,7 @@
   X(resize)                    \
   X(rnn)                       \
   X(rnn_input)                 \
+  X(rotary)                    \
   X(chain)                     \
   X(reduce)                    \
   X(pool)                      \
