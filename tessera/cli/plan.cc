@@ -6,6 +6,7 @@
 #include "tessera/cli/commands.h"
 #include "tessera/cli/inputs.h"
 #include "tessera/cli/model_options.h"
+#include "tessera/cli/plan_op.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/diagnose/explain.h"
 
@@ -38,6 +39,7 @@ std::string plan_text(const plan::Plan& plan) {
 
 struct PlanArguments : ModelOptions {
   bool roofline = false;
+  std::vector<std::string> operators;
 };
 
 Result<int> print_roofline(session::Model& model, const op::Bindings& sizes, bool json) {
@@ -68,6 +70,10 @@ Result<int> print_roofline(session::Model& model, const op::Bindings& sizes, boo
 }
 
 Result<int> make_plan(const PlanArguments& options) {
+  if (!options.operators.empty())
+    return plan_operators(options.operators, options.device, options.json);
+  if (options.model.empty())
+    return error(Code::kInvalidArgument, "give a MODEL, or --op STRING with --device CHIP");
   TRY_ASSIGN(auto model, load_model(options));
   op::Bindings sizes;
   const auto assumed = assume_sizes(model->inputs(), sizes);
@@ -91,10 +97,16 @@ Job plan_command(Parser& parser) {
   add_device_options(verb, *options);
   verb.flag("--roofline", options->roofline,
             "Print the least time that the machine's arithmetic and memory allow, by node");
+  verb.find("model").required(false);
+  verb.option("--op", options->operators,
+              "Price one operator on the chip that --device names instead of a model, e.g. "
+              "matmul_f16_m3072n3072k3072; may be repeated")
+      .one_value_each()
+      .type_name("STRING");
   verb.footer(
       "Kernels are chosen for the sizes given; sizes that nothing gives count as 1 for "
       "that.\n\nExamples:\n  tessera plan resnet50.onnx\n  tessera plan bert.onnx --dim batch=8 "
-      "--json");
+      "--json\n  tessera plan --op attention_f16_b1h16s4096d128_causal --device h100_sxm");
   return [options] { return make_plan(*options); };
 }
 
