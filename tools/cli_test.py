@@ -128,6 +128,27 @@ class Help(Cli):
         report = self.json("plan", "m.onnx", "--roofline")
         self.assertAlmostEqual(report["seconds"], sum(n["seconds"] for n in report["nodes"]))
 
+    def test_one_operator_on_a_chip(self):
+        r = self.json("plan", "--op", "matmul_float16_k3072n3072m3072", "--device", "ascend910b2")
+        self.assertEqual((r["op"], r["device"]), ("matmul_f16_m3072n3072k3072", "ascend910b2"))
+        self.assertEqual(r["flops"], 2 * 3072 ** 3)
+        self.assertTrue(r["seconds"]["low"] < r["seconds"]["expected"] < r["seconds"]["high"])
+        self.assertGreater(r["seconds"]["expected"], r["flops"] / 354e12)
+        self.assertIn("gm", r["bytes"])
+        both = self.json("plan", "--op", "gelu_f16_n1048576", "--op", "softmax_f16_m64n64", "--device", "sim:h100_sxm")
+        self.assertEqual([o["kernel"] for o in both["operators"]], ["elementwise", "softmax"])
+        self.assertIn("tensor", self.text("plan", "--op", "matmul_f16_m64n64k64", "--device", "a100_sxm_80gb"))
+        self.refused("plan", "--op", "matmul_f16_m1n1", "--device", "h100_sxm", says=["size 'k'"])
+        self.refused("plan", "--op", "matmul_f16_m1n1k1", "--device", "h10", says=["h100_sxm"])
+        self.refused("plan", "--op", "matmul_f64_m1n1k1", "--device", "tpu_v5e", code=3, says=["tpu_v5e", "f64"])
+        self.refused("plan", says=["MODEL", "--op"])
+
+    def test_bench_of_one_operator(self):
+        r = self.json("bench", "--op", "matmul_f32_m64n64k64", "--iters", "3")
+        self.assertEqual((r["model"], r["iters"]), ("matmul_f32_m64n64k64", 3))
+        self.assertGreater(r["ms"], 0)
+        self.refused("bench", "--op", "convert_f16_m4n4_nd_nz", says=["--convert"])
+
     def test_usage_errors(self):
         self.refused(says=["subcommand"])
         self.refused("fly", says=["fly"])

@@ -10,6 +10,7 @@
 #include "tessera/cli/conversion.h"
 #include "tessera/cli/inputs.h"
 #include "tessera/cli/model_options.h"
+#include "tessera/cli/problem_model.h"
 #include "tessera/cli/process.h"
 #include "tessera/cli/terminal.h"
 
@@ -25,6 +26,7 @@ constexpr int kMostDefaultIters = 1000;
 
 struct BenchArguments : ModelOptions, InputOptions {
   int iters = 0;
+  std::string problem;
   ConvertArguments convert;
 };
 
@@ -110,13 +112,14 @@ Result<int> bench_convert(BenchArguments& a) {
 
 Result<int> bench(BenchArguments& a) {
   if (!a.convert.type.empty()) return bench_convert(a);
-  if (a.model.empty())
+  if (a.model.empty() == a.problem.empty())
     return error(Code::kInvalidArgument,
-                 "give a MODEL, or --convert TYPE --from LAYOUT --to LAYOUT");
+                 "give a MODEL, --op STRING, or --convert TYPE --from LAYOUT --to LAYOUT");
   if (!a.seed) a.seed = 0;
   TRY_ASSIGN(Bytes limit, memory_limit(a));
   const Seconds begun = since_start();
-  TRY_ASSIGN(auto model, load_model(a));
+  if (!a.problem.empty()) a.model = a.problem;  // what reports and progress name
+  TRY_ASSIGN(auto model, a.problem.empty() ? load_model(a) : model_of_problem(a.problem, a));
   const Seconds loaded = since_start();
   TRY_ASSIGN(Inputs inputs, read_inputs(*model, a, limit));
   TRY_ASSIGN(Timing timing, measure(*model, inputs, a));
@@ -165,6 +168,7 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  tessera bench resnet50.onnx --threads 1 --iters 50 --json\n"
     "  tessera bench bert.onnx --dim batch=1 --dim sequence=128\n"
+    "  tessera bench --op softmax_f32_m4096n4096\n"
     "  tessera bench --convert 'f32[4096,4096]' --from 'm n' --to 'n m' --threads 1";
 
 }  // namespace
@@ -180,6 +184,9 @@ Job bench_command(Parser& parser) {
       .in_range(1, 100000000)
       .type_name("N");
   verb.find("model").required(false);
+  verb.option("--op", a->problem,
+              "Time one operator instead of a model, e.g. matmul_f32_m512n512k512 (docs/cli.md)")
+      .type_name("STRING");
   verb.option("--convert", a->convert.type,
               "Time a change of layout of this type instead of a model, e.g. f32[4096,4096]")
       .type_name("TYPE");

@@ -86,7 +86,8 @@ Result<int> plan_operators(const std::vector<std::string>& operators, const std:
   } else if (list.size() == 1) {
     TRY(print_json(list[0]));
   } else {
-    TRY(print_json({{"schema", "tessera.costs/1"}, {"device", chip.id}, {"operators", std::move(list)}}));
+    TRY(print_json(
+        {{"schema", "tessera.costs/1"}, {"device", chip.id}, {"operators", std::move(list)}}));
   }
   return kFine;
 }

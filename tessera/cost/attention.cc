@@ -13,10 +13,10 @@ namespace {
 
 // Of each score: scaling, maximum, difference, sum and rounding, beside the exponential.
 constexpr ElementWork kSoftmax{.plain = 5, .exp = 1};
-constexpr double kTurning = 2;      // operations for each value of 8 bits that is transposed on chip
-constexpr double kLoadOrder = 6;    // loads overlap with everything
-constexpr double kKeys = 128;       // of a tile
-constexpr double kGroup = 512;      // keys between two updates of the result by vector cores
+constexpr double kTurning = 2;    // operations for each value of 8 bits that is transposed on chip
+constexpr double kLoadOrder = 6;  // loads overlap with everything
+constexpr double kKeys = 128;     // of a tile
+constexpr double kGroup = 512;    // keys between two updates of the result by vector cores
 constexpr std::array<double, 4> kRows{128, 64, 32, 16};
 
 // What one tile of rows x kKeys scores costs a core, in seconds by stage.
@@ -51,11 +51,10 @@ class Program {
                                             : step_of(matrix_, matrix_.rate->k, 1);
     const double wide = matrix_.unit->columns ? static_cast<double>(matrix_.unit->columns->value)
                                               : step_of(matrix_, matrix_.rate->n, 1);
-    const double macs = round_up(rows, step_of(matrix_, matrix_.rate->m, 8)) *
-                        (kKeys * round_up(shape_.head, depth) +
-                         kKeys * round_up(shape_.value_head, wide));
-    return macs * matrix_.passes /
-           (matrix_.macs_per_cycle * clock * efficiency_);
+    const double macs =
+        round_up(rows, step_of(matrix_, matrix_.rate->m, 8)) *
+        (kKeys * round_up(shape_.head, depth) + kKeys * round_up(shape_.value_head, wide));
+    return macs * matrix_.passes / (matrix_.macs_per_cycle * clock * efficiency_);
   }
 
   Stages stages(double rows, double clock) const {
@@ -63,8 +62,9 @@ class Program {
     s.matrix = matrix_seconds(rows, clock);
     const double scores = rows * kKeys;
     // The vector units of all cores, over those with a matrix unit.
-    s.vector = (scores * element_ + rows * shape_.value_head * update_ * (apart_ ? kKeys / kGroup : 1)) *
-               matrix_.cores;
+    s.vector =
+        (scores * element_ + rows * shape_.value_head * update_ * (apart_ ? kKeys / kGroup : 1)) *
+        matrix_.cores;
     if (narrow_)
       s.vector += kKeys * shape_.value_head * kTurning *
                   seconds_per_element(machine_, vector_, "f32", {.plain = 1}) * matrix_.cores;
@@ -107,7 +107,8 @@ class Program {
 
   double tile(const Stages& s) const {
     if (apart_)
-      return overlapped(order_, {s.matrix, s.vector, s.load, s.store, s.vector_load, s.vector_store});
+      return overlapped(order_,
+                        {s.matrix, s.vector, s.load, s.store, s.vector_load, s.vector_store});
     return overlapped(kLoadOrder, {overlapped(order_, {s.matrix, s.vector, s.store}), s.load});
   }
 
@@ -226,11 +227,10 @@ Result<Tally> attention(const Machine& machine, const AttentionShape& shape) {
                            : shape.queries * shape.keys;
   t.flops = 2 * shape.batch * shape.heads * pairs * (shape.head + shape.value_head);
   t.padded_flops = 2 * tiles * chosen.rows * kKeys * (shape.head + shape.value_head);
-  const double moved =
-      shape.element_bytes * shape.batch *
-          (shape.heads * shape.queries * (shape.head + shape.value_head) +
-           shape.key_heads * shape.keys * (shape.head + shape.value_head)) +
-      shape.mask_bytes;
+  const double moved = shape.element_bytes * shape.batch *
+                           (shape.heads * shape.queries * (shape.head + shape.value_head) +
+                            shape.key_heads * shape.keys * (shape.head + shape.value_head)) +
+                       shape.mask_bytes;
   const double memory = moved / (machine.bandwidth() * machine.constant("stream_efficiency", 0.85));
   t.seconds = overlapped(8, {work, memory}) + machine.constant("attention_seconds", 0) +
               (chosen.parts > 1 ? machine.constant("split_seconds", 2e-6) : 0);

@@ -93,7 +93,8 @@ Interval transfer(const chip::Chip& from, const chip::Chip& to, Bytes bytes) {
       latency = std::max(latency, link.latency_seconds ? link.latency_seconds->value.value : 0);
     }
   // A host's own memory has no link: what the other's link carries.
-  if (rate == 0) rate = std::min(from.bandwidth_of(from.device_memory()), to.bandwidth_of(to.device_memory()));
+  if (rate == 0)
+    rate = std::min(from.bandwidth_of(from.device_memory()), to.bandwidth_of(to.device_memory()));
   if (latency <= 0) latency = 1e-5;  // a copy through a driver
   constexpr double kPayload = 0.85;  // of a PCIe link, after headers
   const double seconds = latency + static_cast<double>(bytes.value) / (rate * kPayload);

@@ -94,16 +94,34 @@ TEST(Estimate, EveryChipAnswersEveryFamilyOrSaysWhyNot) {
 }
 
 TEST(Estimate, SizesOfNothingAndOfOne) {
-  for (const char* id : {"ascend910b2", "ascend310p3", "h100_sxm", "mi300x", "tpu_v5e", "gaudi2", "cpu_amx"})
-    for (const char* text :
-         {"matmul_bf16_m0n64k64", "matmul_bf16_m64n0k64", "matmul_bf16_m64n64k0", "matmul_bf16_m1n1k1",
-          "softmax_f32_m0n64", "softmax_f32_m64n0", "softmax_f32_m1n1", "layernorm_f32_m0n4", "layernorm_f32_m1n1",
-          "gelu_f32_n0", "gelu_f32_n1", "reduce_sum_f32_m0n4", "reduce_sum_f32_m1n1", "attention_bf16_s0d64",
-          "attention_bf16_s1d1", "attention_bf16_q0s64d64", "conv_bf16_n0c16h8w8_k16r3", "conv_bf16_c16h3w3_k16r3",
-          "convert_f32_m0n16_nd_nz", "convert_f32_m1n1_nd_nz", "transpose_f32_m0n3", "gather_f32_m4n4k0"}) {
+  for (const char* id :
+       {"ascend910b2", "ascend310p3", "h100_sxm", "mi300x", "tpu_v5e", "gaudi2", "cpu_amx"})
+    for (const char* text : {"matmul_bf16_m0n64k64",
+                             "matmul_bf16_m64n0k64",
+                             "matmul_bf16_m64n64k0",
+                             "matmul_bf16_m1n1k1",
+                             "softmax_f32_m0n64",
+                             "softmax_f32_m64n0",
+                             "softmax_f32_m1n1",
+                             "layernorm_f32_m0n4",
+                             "layernorm_f32_m1n1",
+                             "gelu_f32_n0",
+                             "gelu_f32_n1",
+                             "reduce_sum_f32_m0n4",
+                             "reduce_sum_f32_m1n1",
+                             "attention_bf16_s0d64",
+                             "attention_bf16_s1d1",
+                             "attention_bf16_q0s64d64",
+                             "conv_bf16_n0c16h8w8_k16r3",
+                             "conv_bf16_c16h3w3_k16r3",
+                             "convert_f32_m0n16_nd_nz",
+                             "convert_f32_m1n1_nd_nz",
+                             "transpose_f32_m0n3",
+                             "gather_f32_m4n4k0"}) {
       const auto e = of(id, text);
       if (!e) {
-        EXPECT_EQ(e.error().code, Code::kUnimplemented) << id << " " << text << ": " << e.error().message;
+        EXPECT_EQ(e.error().code, Code::kUnimplemented)
+            << id << " " << text << ": " << e.error().message;
         continue;
       }
       expect_sound(*e, std::string(id) + " " + text);
@@ -114,7 +132,8 @@ TEST(Estimate, SizesOfNothingAndOfOne) {
 // More work never costs less, but for what quantisation gives back.
 TEST(Estimate, GrowsWithTheWork) {
   const std::pair<const char*, std::vector<const char*>> kinds[] = {
-      {"matmul_bf16_m{}n4096k4096", {"h100_sxm", "a100_sxm_80gb", "mi300x", "ascend910b2", "tpu_v5e", "gaudi2", "cpu_amx"}},
+      {"matmul_bf16_m{}n4096k4096",
+       {"h100_sxm", "a100_sxm_80gb", "mi300x", "ascend910b2", "tpu_v5e", "gaudi2", "cpu_amx"}},
       {"matmul_bf16_m4096n4096k{}", {"h100_sxm", "ascend910b2", "tpu_v5e", "mi210"}},
       {"softmax_f16_m{}n4096", {"h100_sxm", "a100_sxm_80gb", "mi210", "ascend910b2", "tpu_v5e"}},
       {"layernorm_f16_m4096n{}", {"a100_sxm_80gb", "ascend910b2"}},
@@ -135,7 +154,8 @@ TEST(Estimate, GrowsWithTheWork) {
 }
 
 TEST(Estimate, NeverBeatsThePeaks) {
-  for (const char* id : {"h100_sxm", "a100_sxm_80gb", "mi300x", "ascend910b2", "tpu_v5e", "tpu_v6e", "gaudi3"})
+  for (const char* id :
+       {"h100_sxm", "a100_sxm_80gb", "mi300x", "ascend910b2", "tpu_v5e", "tpu_v6e", "gaudi3"})
     for (const int size : {256, 1000, 4096, 16384}) {
       const auto e = of(id, fmt::format("matmul_bf16_m{0}n{0}k{0}", size));
       ASSERT_TRUE(e) << e.error().message;
@@ -143,8 +163,8 @@ TEST(Estimate, NeverBeatsThePeaks) {
       double peak = 0;
       for (const auto& [name, unit] : chip.units)
         if (const auto rate = unit.rates.find("bf16"); rate != unit.rates.end())
-          peak = std::max(peak, static_cast<double>(chip.count_of(unit)) * rate->second.macs_per_cycle.value *
-                                    2 * chip.clock_of(unit));
+          peak = std::max(peak, static_cast<double>(chip.count_of(unit)) *
+                                    rate->second.macs_per_cycle.value * 2 * chip.clock_of(unit));
       EXPECT_GE(e->time.expected.value, e->flops / peak) << id << " " << size;
       const double bytes = 3.0 * 2 * size * size;
       EXPECT_GE(e->bytes.begin()->second, bytes * 0.999) << id;
@@ -218,7 +238,8 @@ TEST(Call, HostTimeIsHiddenAsFarAsItOverlaps) {
   ASSERT_TRUE(long_call && long_planned);
   EXPECT_LT(long_call->time.expected.value, long_planned->time.expected.value + 5e-5);
   // A chip that says nothing of calls: the same.
-  const auto a = estimate_call(cached("h100_sxm"), *small), b = estimate(cached("h100_sxm"), *small);
+  const auto a = estimate_call(cached("h100_sxm"), *small),
+             b = estimate(cached("h100_sxm"), *small);
   ASSERT_TRUE(a && b);
   EXPECT_EQ(a->time.expected, b->time.expected);
 }
@@ -241,7 +262,8 @@ TEST(Fused, StepsCostLessThanLaunchesOfTheirOwn) {
     const auto step = of(id, "gelu_bf16_m2048n2048");
     ASSERT_TRUE(plain && together && step) << id;
     EXPECT_GE(together->time.expected, plain->time.expected) << id;
-    EXPECT_LT(together->time.expected.value, plain->time.expected.value + step->time.expected.value) << id;
+    EXPECT_LT(together->time.expected.value, plain->time.expected.value + step->time.expected.value)
+        << id;
   }
 }
 

@@ -64,8 +64,9 @@ ElementWork& ElementWork::operator+=(const ElementWork& o) {
 }
 
 ElementWork work_of(std::string_view op) {
-  const auto* row = std::lower_bound(std::begin(kRows), std::end(kRows), op,
-                                     [](const Row& r, std::string_view name) { return r.op < name; });
+  const auto* row =
+      std::lower_bound(std::begin(kRows), std::end(kRows), op,
+                       [](const Row& r, std::string_view name) { return r.op < name; });
   if (row != std::end(kRows) && row->op == op) return row->work;
   return {.plain = 1};
 }

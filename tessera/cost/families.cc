@@ -48,7 +48,8 @@ struct Along {
 Along along(const Operand& x, int64_t axis) {
   const auto rank = static_cast<int64_t>(x.dims.size());
   if (rank == 0) return {};
-  const auto at = static_cast<size_t>(std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank - 1));
+  const auto at =
+      static_cast<size_t>(std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank - 1));
   Along a;
   a.length = static_cast<double>(x.dims[at]);
   a.inner = product_of(x.dims, at + 1, x.dims.size());
@@ -169,7 +170,8 @@ Result<Tally> conv(const Machine& machine, const Problem& p) {
   if (const auto unit = machine.matrix(q.type); unit && !transposed) {
     // Channels are taken in whole steps of k; few channels with their taps.
     const double step = unit->rate->k ? static_cast<double>(unit->rate->k->value) : 8;
-    q.depth = channels <= 4 ? round_up(taps * 4, step) : round_up(channels, std::min(step, 16.0)) * taps;
+    q.depth =
+        channels <= 4 ? round_up(taps * 4, step) : round_up(channels, std::min(step, 16.0)) * taps;
   }
   add_epilogue(machine, p, q);
   TRY(check_layouts(machine, q, p, false));
@@ -313,7 +315,8 @@ Result<Tally> norm(const Machine& machine, const Problem& p) {
     if (axis < 0) axis += rank;
     rows = product_of(x.dims, 0, static_cast<size_t>(std::clamp<int64_t>(axis, 0, rank)));
   } else {
-    rows = dim(x, 0) * (name == "group_norm" ? static_cast<double>(p.attrs.i("groups", 1)) : dim(x, 1));
+    rows = dim(x, 0) *
+           (name == "group_norm" ? static_cast<double>(p.attrs.i("groups", 1)) : dim(x, 1));
   }
   Pass pass{.kernel = "norm", .family = "norm", .type = type_of(machine, p)};
   pass.elements = elements_of(x);
@@ -363,8 +366,10 @@ Result<Tally> move(const Machine& machine, const Problem& p) {
     const auto rank = static_cast<int64_t>(x.dims.size());
     int64_t axis = p.attrs.i("axis", 0);
     if (axis < 0) axis += rank;
-    pass.run = std::max(product_of(x.dims, static_cast<size_t>(std::max<int64_t>(axis, 0)) + 1,
-                                   x.dims.size()) * element, element);
+    pass.run = std::max(
+        product_of(x.dims, static_cast<size_t>(std::max<int64_t>(axis, 0)) + 1, x.dims.size()) *
+            element,
+        element);
     pass.read += bytes_of(p.in[1]);
   } else if (name == "gather_elements" || name == "gather_nd" || name.starts_with("scatter")) {
     pass.run = element;

@@ -37,8 +37,7 @@ Engaged engage(const chip::Chip& chip, std::string_view name, const chip::Unit& 
           .clock = chip.clock_of(unit),
           .sustained = clock_under_power(chip, unit),
           .cores = static_cast<double>(chip.cores.at(unit.core).count.value),
-          .macs_per_cycle =
-              rate.macs_per_cycle.value * static_cast<double>(unit.per_core.value)};
+          .macs_per_cycle = rate.macs_per_cycle.value * static_cast<double>(unit.per_core.value)};
 }
 
 std::optional<Engaged> fastest(const chip::Chip& chip, chip::UnitKind kind, std::string_view type) {
@@ -175,8 +174,7 @@ double overlapped(double p, std::initializer_list<double> stages) {
 }
 
 Estimate finish(const Machine& machine, Tally tally) {
-  const double spread =
-      machine.constant("exact", 0) > 0 ? 1 : 1 + machine.constant("spread", 0.2);
+  const double spread = machine.constant("exact", 0) > 0 ? 1 : 1 + machine.constant("spread", 0.2);
   const double seconds = tally.launch + tally.seconds;
   Estimate e;
   e.time = {Seconds(seconds / spread), Seconds(seconds), Seconds(seconds * spread)};
@@ -191,7 +189,8 @@ Estimate finish(const Machine& machine, Tally tally) {
   e.bound_by = "launch";
   double most = tally.launch;
   for (const auto& [name, busy] : tally.busy) {
-    if (seconds > 0 && (machine.chip().units.contains(name) || machine.chip().engines.contains(name)))
+    if (seconds > 0 &&
+        (machine.chip().units.contains(name) || machine.chip().engines.contains(name)))
       e.occupancy[name] = std::min(busy / seconds, 1.0);
     if (busy > most) {
       most = busy;

@@ -39,8 +39,8 @@ class Machine {
   const chip::Chip& chip() const { return chip_; }
   // One of the chip's `constants`.
   double constant(std::string_view name, double otherwise) const;
-  // Of a matrix unit's rate when it has its operands: TYPE_matrix_efficiency (f8 for all of 8 bits),
-  // or matrix_efficiency.
+  // Of a matrix unit's rate when it has its operands: TYPE_matrix_efficiency (f8 for all of 8
+  // bits), or matrix_efficiency.
   double matrix_efficiency(std::string_view type, double otherwise) const;
 
   // The matrix unit for operands of this type, by its own rate or that of a format of the same
@@ -51,7 +51,8 @@ class Machine {
   // computed in f32 or i32.
   std::optional<Engaged> vector(std::string_view type) const;
   // Elements per second of a function on all instances of a vector unit; 0: it has none.
-  double function_rate(const Engaged& vector, std::string_view function, std::string_view type) const;
+  double function_rate(const Engaged& vector, std::string_view function,
+                       std::string_view type) const;
 
   // The device's memory.
   std::string_view memory() const { return memory_; }
@@ -78,10 +79,10 @@ class Machine {
 struct Tally {
   std::string kernel, tile;
   double flops = 0, padded_flops = 0;
-  double seconds = 0;        // without the launch
-  double launch = 0;         // seconds
-  double cycles = 0;         // of the matrix unit, on the core that has most to do
-  std::string family;        // of constants: "matmul", "softmax", "norm", "elementwise", ...
+  double seconds = 0;         // without the launch
+  double launch = 0;          // seconds
+  double cycles = 0;          // of the matrix unit, on the core that has most to do
+  std::string family;         // of constants: "matmul", "softmax", "norm", "elementwise", ...
   chip::Named<double> bytes;  // by memory
   chip::Named<double> busy;   // seconds, by unit, engine or memory
 };

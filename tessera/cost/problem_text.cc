@@ -13,8 +13,8 @@
 namespace tessera::cost {
 namespace {
 
-constexpr size_t kLongest = 512;                    // bytes of a string
-constexpr int64_t kLargest = int64_t{1} << 40;      // a size
+constexpr size_t kLongest = 512;                // bytes of a string
+constexpr int64_t kLargest = int64_t{1} << 40;  // a size
 constexpr std::string_view kFlagsOfDot = "ta tb";
 
 struct Row;
@@ -22,9 +22,9 @@ struct Row;
 // What a string says, before it is a problem.
 struct Spec {
   const Row* row = nullptr;
-  std::string name;      // as it is printed
-  std::string op;        // of the table of operators
-  std::string kind;      // of a reduction
+  std::string name;  // as it is printed
+  std::string op;    // of the table of operators
+  std::string kind;  // of a reduction
   DType dtype = DType::kF16;
   std::optional<DType> out;
   std::array<std::optional<int64_t>, 26> sizes{};
@@ -43,14 +43,14 @@ struct Spec {
 using Make = Result<op::Problem> (*)(const Spec&);
 
 struct Row {
-  std::string_view name;     // in strings
-  std::string_view op;       // the operator; "": the builder's business
-  std::string_view letters;  // in the order of printing; '_' between groups
-  std::string_view needed;   // of them
-  std::string_view dropped;  // letters that are not printed where they have their default...
+  std::string_view name;      // in strings
+  std::string_view op;        // the operator; "": the builder's business
+  std::string_view letters;   // in the order of printing; '_' between groups
+  std::string_view needed;    // of them
+  std::string_view dropped;   // letters that are not printed where they have their default...
   std::string_view defaults;  // ... which is this digit
-  std::string_view flags;    // separated by blanks
-  bool floats = false;       // takes floats alone
+  std::string_view flags;     // separated by blanks
+  bool floats = false;        // takes floats alone
   Make make = nullptr;
 };
 
@@ -68,8 +68,8 @@ op::Operand numbers(op::Ints values) {
   return o;
 }
 
-Result<op::Problem> problem(const Spec& s, std::vector<op::Operand> in, std::vector<op::Operand> out,
-                            op::Attrs attrs = {}) {
+Result<op::Problem> problem(const Spec& s, std::vector<op::Operand> in,
+                            std::vector<op::Operand> out, op::Attrs attrs = {}) {
   op::Problem p;
   p.op = op::find(s.op);
   if (!p.op) return error(Code::kInternal, "no operator '{}'", s.op);
@@ -157,8 +157,9 @@ Result<op::Operand> in_layout(op::Operand o, std::string_view name) {
 }
 
 Result<op::Problem> convert(const Spec& s) {
-  const op::Dims dims = s.has('c') ? op::Dims{s.of('n', 1), s.of('c', 1), s.of('h', 1), s.of('w', 1)}
-                                   : dims_of(s, "bmn");
+  const op::Dims dims = s.has('c')
+                            ? op::Dims{s.of('n', 1), s.of('c', 1), s.of('h', 1), s.of('w', 1)}
+                            : dims_of(s, "bmn");
   Spec changed = s;
   if (s.layouts.empty()) {
     if (!s.out)
@@ -181,8 +182,9 @@ Result<op::Problem> attention(const Spec& s) {
     return error(Code::kInvalidArgument, "{} query heads are no multiple of {} key heads", h, g);
   op::Attrs attrs;
   if (s.flag("causal")) attrs.set("causal", int64_t{1});
-  return problem(s, {operand(s.dtype, {b, h, q, d}), operand(s.dtype, {b, g, keys, d}),
-                     operand(s.dtype, {b, g, keys, v})},
+  return problem(s,
+                 {operand(s.dtype, {b, h, q, d}), operand(s.dtype, {b, g, keys, d}),
+                  operand(s.dtype, {b, g, keys, v})},
                  {operand(s.dtype, {b, h, q, v})}, std::move(attrs));
 }
 
@@ -198,7 +200,8 @@ Result<Windows> windows_of(const Spec& s, char taps) {
   r.taps_h = s.of(taps, 1);
   r.taps_w = s.of('s', r.taps_h);
   if (stride < 1 || dilation < 1)
-    return error(Code::kInvalidArgument, "stride {} and dilation {} need 1 or more", stride, dilation);
+    return error(Code::kInvalidArgument, "stride {} and dilation {} need 1 or more", stride,
+                 dilation);
   const auto count = [&](int64_t size, int64_t k) {
     const int64_t room = size + 2 * pad - (dilation * (k - 1) + 1);
     return room < 0 ? int64_t{-1} : room / stride + 1;
@@ -222,8 +225,9 @@ Result<op::Problem> conv(const Spec& s) {
     return error(Code::kInvalidArgument, "{} and {} channels do not divide into {} groups", c, k,
                  groups);
   if (groups > 1) w.attrs.set("groups", groups);
-  return problem(s, {operand(s.dtype, {n, c, s.of('h', 1), s.of('w', s.of('h', 1))}),
-                     operand(s.dtype, {k, c / groups, w.taps_h, w.taps_w})},
+  return problem(s,
+                 {operand(s.dtype, {n, c, s.of('h', 1), s.of('w', s.of('h', 1))}),
+                  operand(s.dtype, {k, c / groups, w.taps_h, w.taps_w})},
                  {operand(s.out.value_or(s.dtype), {n, k, w.h, w.w})}, std::move(w.attrs));
 }
 
@@ -243,32 +247,36 @@ Result<op::Problem> batch_norm(const Spec& s) {
 }
 
 Result<op::Problem> gather(const Spec& s) {
-  return problem(s, {operand(s.dtype, {s.of('m', 1), s.of('n', 1)}), operand(DType::kI64, {s.of('k', 1)})},
-                 {operand(s.dtype, {s.of('k', 1), s.of('n', 1)})}, {{"axis", int64_t{0}}});
+  return problem(
+      s, {operand(s.dtype, {s.of('m', 1), s.of('n', 1)}), operand(DType::kI64, {s.of('k', 1)})},
+      {operand(s.dtype, {s.of('k', 1), s.of('n', 1)})}, {{"axis", int64_t{0}}});
 }
 
 Result<op::Problem> concat(const Spec& s) {
   const op::Dims dims = dims_of(s, "bmn");
   op::Dims wide = dims;
   wide.back() *= 2;
-  return problem(s, {operand(s.dtype, dims), operand(s.dtype, dims)}, {operand(s.dtype, std::move(wide))},
+  return problem(s, {operand(s.dtype, dims), operand(s.dtype, dims)},
+                 {operand(s.dtype, std::move(wide))},
                  {{"axis", static_cast<int64_t>(dims.size()) - 1}});
 }
 
 Result<op::Problem> recurrent(const Spec& s) {
-  const int64_t steps = s.of('s', 1), batch = s.of('b', 1), input = s.of('i', 1), hidden = s.of('h', 1);
+  const int64_t steps = s.of('s', 1), batch = s.of('b', 1), input = s.of('i', 1),
+                hidden = s.of('h', 1);
   const int64_t gates = s.op == "lstm" ? 4 : s.op == "gru" ? 3 : 1;
   op::Strings activations = s.op == "lstm"  ? op::Strings{"sigmoid", "tanh", "tanh"}
                             : s.op == "gru" ? op::Strings{"sigmoid", "tanh"}
                                             : op::Strings{"tanh"};
   const size_t count = activations.size();
-  return problem(s, {operand(s.dtype, {steps, batch, input}),
-                     operand(s.dtype, {1, gates * hidden, input}),
-                     operand(s.dtype, {1, gates * hidden, hidden})},
-                 {operand(s.dtype, {steps, 1, batch, hidden})},
-                 {{"activations", std::move(activations)},
-                  {"alpha", op::Floats(count, 0)},
-                  {"beta", op::Floats(count, 0)}});
+  return problem(
+      s,
+      {operand(s.dtype, {steps, batch, input}), operand(s.dtype, {1, gates * hidden, input}),
+       operand(s.dtype, {1, gates * hidden, hidden})},
+      {operand(s.dtype, {steps, 1, batch, hidden})},
+      {{"activations", std::move(activations)},
+       {"alpha", op::Floats(count, 0)},
+       {"beta", op::Floats(count, 0)}});
 }
 
 // clang-format off
@@ -372,7 +380,8 @@ Result<Spec> read_operator(const std::vector<std::string>& tokens, size_t& used)
   }
   std::vector<std::string_view> known;
   for (const Row& row : kRows) known.push_back(row.name);
-  return error(Code::kInvalidArgument, "no operator '{}'; strings begin with {} or an element-wise operator",
+  return error(Code::kInvalidArgument,
+               "no operator '{}'; strings begin with {} or an element-wise operator",
                tokens[0].substr(0, 40), fmt::join(known, ", "));
 }
 
@@ -385,12 +394,12 @@ Status read_sizes(Spec& s, std::string_view token) {
     int64_t value = 0;
     const auto [end, problem] = std::from_chars(first, last, value);
     if (problem != std::errc() || value < 0 || value > kLargest)
-      return error(Code::kInvalidArgument, "'{}' needs a size from 0 to {} behind '{}'", token.substr(0, 60),
-                   kLargest, letter);
+      return error(Code::kInvalidArgument, "'{}' needs a size from 0 to {} behind '{}'",
+                   token.substr(0, 60), kLargest, letter);
     i += static_cast<size_t>(end - first);
     if (letter == '_' || s.row->letters.find(letter) == std::string_view::npos)
-      return error(Code::kInvalidArgument, "{} has no size '{}'; its letters are {}", s.name, letter,
-                   s.row->letters);
+      return error(Code::kInvalidArgument, "{} has no size '{}'; its letters are {}", s.name,
+                   letter, s.row->letters);
     auto& size = s.sizes[static_cast<size_t>(letter - 'a')];
     if (size) return error(Code::kInvalidArgument, "size '{}' is given twice", letter);
     size = value;
@@ -401,7 +410,8 @@ Status read_sizes(Spec& s, std::string_view token) {
 bool looks_like_sizes(std::string_view token) {
   bool digits = false;
   for (size_t i = 0; i < token.size(); ++i) {
-    const bool letter = token[i] >= 'a' && token[i] <= 'z', digit = token[i] >= '0' && token[i] <= '9';
+    const bool letter = token[i] >= 'a' && token[i] <= 'z',
+               digit = token[i] >= '0' && token[i] <= '9';
     if (!letter && !digit) return false;
     if (letter && i > 0 && !digits) return false;  // two letters in a row
     if (i == 0 && !letter) return false;
@@ -446,7 +456,8 @@ Status read_rest(Spec& s, const std::vector<std::string>& tokens, size_t at) {
       size_t taken = 1;
       std::optional<DType> type = type_called(token.substr(3));
       if (at + 1 < tokens.size())
-        if (auto longer = type_called(token.substr(3) + "_" + tokens[at + 1])) type = longer, taken = 2;
+        if (auto longer = type_called(token.substr(3) + "_" + tokens[at + 1]))
+          type = longer, taken = 2;
       if (!type)
         return error(Code::kInvalidArgument, "'{}' is no type of results", token.substr(0, 40));
       s.out = type;
@@ -464,9 +475,9 @@ Status read_rest(Spec& s, const std::vector<std::string>& tokens, size_t at) {
       continue;
     }
     if (s.row->name == "convert") return read_layouts(s, tokens, at);
-    return error(Code::kInvalidArgument, "{} takes no '{}'; sizes are letters with numbers ({}){}{}", s.name,
-                 token.substr(0, 40), s.row->letters, s.row->flags.empty() ? "" : ", flags ",
-                 s.row->flags);
+    return error(
+        Code::kInvalidArgument, "{} takes no '{}'; sizes are letters with numbers ({}){}{}", s.name,
+        token.substr(0, 40), s.row->letters, s.row->flags.empty() ? "" : ", flags ", s.row->flags);
   }
   return {};
 }
@@ -487,14 +498,14 @@ Result<Spec> read(std::string_view text) {
     break;
   }
   if (!type)
-    return error(Code::kInvalidArgument, "{} needs a type behind it, as in {}_f16_...; got '{}'", s.name,
-                 s.name, at < tokens.size() ? tokens[at].substr(0, 40) : "");
+    return error(Code::kInvalidArgument, "{} needs a type behind it, as in {}_f16_...; got '{}'",
+                 s.name, s.name, at < tokens.size() ? tokens[at].substr(0, 40) : "");
   s.dtype = *type;
   TRY(read_rest(s, tokens, at));
   for (const char letter : s.row->needed)
     if (!s.has(letter))
-      return error(Code::kInvalidArgument, "{} needs a size '{}'; its letters are {}", s.name, letter,
-                   s.row->letters);
+      return error(Code::kInvalidArgument, "{} needs a size '{}'; its letters are {}", s.name,
+                   letter, s.row->letters);
   if (s.row->floats && !is_float(s.dtype))
     return error(Code::kInvalidArgument, "{} needs floats, got {}", s.name, name_of(s.dtype));
   std::sort(s.flags.begin(), s.flags.end());

@@ -62,7 +62,8 @@ TEST(ProblemText, Conversions) {
   EXPECT_EQ(p.in[0].dims, (op::Dims{4, 4096, 8192}));
   EXPECT_EQ(p.in[0].layout, "");
   EXPECT_NE(p.out[0].layout.find("n/16 m/16 m%16 n%16"), std::string::npos) << p.out[0].layout;
-  EXPECT_EQ(parsed("convert_f16_m64n64_fractal_nz_nd").in[0].layout, parsed("convert_f16_m64n64_nz_nd").in[0].layout);
+  EXPECT_EQ(parsed("convert_f16_m64n64_fractal_nz_nd").in[0].layout,
+            parsed("convert_f16_m64n64_nz_nd").in[0].layout);
   EXPECT_EQ(parsed("convert_f32_n64_outf16").op->name, "convert");
   EXPECT_EQ(parsed("convert_f16_n1c8h4w4_nhwc_nc1hwc0").in[0].layout, "nchw: n h w c");
 }
@@ -83,13 +84,30 @@ TEST(ProblemText, OrderOfLettersAndNamesOfTypesDoNotMatter) {
 }
 
 TEST(ProblemText, PrintsWhatItReads) {
-  for (const char* text :
-       {"matmul_f16_m3072n3072k3072", "matmul_f16_b2m4n5k6_ta_tb_outf32", "softmax_f16_m4096n4096", "logsoftmax_f32_n5",
-        "layernorm_f16_m1n2", "rmsnorm_bf16_b2m3n4", "gelu_f16_n1048576", "attention_f16_b1h1s4096d128_causal",
-        "attention_bf16_b2h8g2q1s77d64v32", "conv_f16_n1c64h56w56_k64r3s3p1t2l2g4", "convert_f16_m4096n4096_nd_nz",
-        "convert_f32_m4n5_outf16", "elementwise_add_f16_n7", "elementwise_select_f32_m2n3", "reduce_max_f32_m2n3",
-        "transpose_i8_b2m3n4", "gather_f16_m9n8k7", "concat_f16_m3n4", "lstm_f16_s5b1i8h8", "gru_f32_s5i8h8",
-        "maxpool_f16_n1c64h112w112_r3s3p1t2", "avgpool_f32_c8h8w8_r2", "batchnorm_f32_n1c8h4w4", "tanh_f32_n4"}) {
+  for (const char* text : {"matmul_f16_m3072n3072k3072",
+                           "matmul_f16_b2m4n5k6_ta_tb_outf32",
+                           "softmax_f16_m4096n4096",
+                           "logsoftmax_f32_n5",
+                           "layernorm_f16_m1n2",
+                           "rmsnorm_bf16_b2m3n4",
+                           "gelu_f16_n1048576",
+                           "attention_f16_b1h1s4096d128_causal",
+                           "attention_bf16_b2h8g2q1s77d64v32",
+                           "conv_f16_n1c64h56w56_k64r3s3p1t2l2g4",
+                           "convert_f16_m4096n4096_nd_nz",
+                           "convert_f32_m4n5_outf16",
+                           "elementwise_add_f16_n7",
+                           "elementwise_select_f32_m2n3",
+                           "reduce_max_f32_m2n3",
+                           "transpose_i8_b2m3n4",
+                           "gather_f16_m9n8k7",
+                           "concat_f16_m3n4",
+                           "lstm_f16_s5b1i8h8",
+                           "gru_f32_s5i8h8",
+                           "maxpool_f16_n1c64h112w112_r3s3p1t2",
+                           "avgpool_f32_c8h8w8_r2",
+                           "batchnorm_f32_n1c8h4w4",
+                           "tanh_f32_n4"}) {
     EXPECT_EQ(printed(text), text);
     const op::Problem a = parsed(text), b = parsed(printed(text));
     EXPECT_EQ(a.str(), b.str());
@@ -124,14 +142,16 @@ TEST(ProblemText, WrongOnesSayWhat) {
     const auto p = parse_problem(text);
     ASSERT_FALSE(p) << text;
     EXPECT_EQ(p.error().code, Code::kInvalidArgument) << text;
-    EXPECT_NE(p.error().message.find(expected), std::string::npos) << text << ": " << p.error().message;
+    EXPECT_NE(p.error().message.find(expected), std::string::npos)
+        << text << ": " << p.error().message;
   }
 }
 
 // Whatever the bytes: an answer or a reason.
 TEST(ProblemText, HostileOnes) {
   std::mt19937 random(7);
-  const std::string seeds[] = {"matmul_f16_m64n32k128_outf32", "conv_f16_n1c64h56w56_k64r3s3p1t1l1g1",
+  const std::string seeds[] = {"matmul_f16_m64n32k128_outf32",
+                               "conv_f16_n1c64h56w56_k64r3s3p1t1l1g1",
                                "attention_f16_b1h8g2q4s64d16_causal", "convert_f16_m40n40_nd_nz",
                                "elementwise_add_f16_n4096"};
   int fine = 0;

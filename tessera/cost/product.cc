@@ -44,8 +44,7 @@ Tally vector_product(const Machine& machine, const Engaged& unit, const Product&
   const double work = busiest / (lanes * unit.clock) / machine.constant("vector_efficiency", 0.8);
   const double reads = cached_reads(p, 64, 64, cores, std::max(machine.cache_bytes(), 1.0));
   const double moved = reads + p.c_memory;
-  const double memory =
-      moved / (machine.bandwidth() * machine.constant("stream_efficiency", 0.85));
+  const double memory = moved / (machine.bandwidth() * machine.constant("stream_efficiency", 0.85));
   t.seconds = overlapped(machine.constant("overlap_order", 8), {work, memory});
   t.bytes[std::string(machine.memory())] = moved;
   t.busy[std::string(unit.name)] = work;
@@ -69,7 +68,7 @@ Result<Tally> product(const Machine& machine, const Product& p) {
     best->bytes[std::string(machine.memory())] = p.c_memory;
   } else if (matrix) {
     const bool steps = !matrix->unit->dataflow || *matrix->unit->dataflow == chip::Dataflow::kStep;
-    best = !steps                    ? systolic_product(machine, *matrix, p)
+    best = !steps                   ? systolic_product(machine, *matrix, p)
            : machine.chip().threads ? tiled_product(machine, *matrix, p)
                                     : staged_product(machine, *matrix, p);
   }

@@ -11,7 +11,7 @@ namespace tessera::cost {
 // c[b, m, n] = sum over k of a[b, m, k] b[b, k, n]
 struct Product {
   double batch = 1, m = 0, n = 0, k = 0;
-  std::string type;  // of the operands, or the mode to compute in
+  std::string type;                              // of the operands, or the mode to compute in
   double a_bytes = 2, b_bytes = 2, c_bytes = 2;  // of an element
   // Distinct bytes of the operands in memory; windows of a convolution share them.
   double a_memory = 0, b_memory = 0, c_memory = 0;

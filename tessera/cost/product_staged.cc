@@ -12,8 +12,7 @@
 namespace tessera::cost {
 namespace {
 
-constexpr std::array<double, 13> kSides{16,  32,  48,  64,  96,  128, 160,
-                                        192, 256, 320, 384, 448, 512};
+constexpr std::array<double, 13> kSides{16, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512};
 
 struct Place {
   std::string name;
@@ -40,7 +39,7 @@ struct Figures {
   Place a, b, c;
   Ways ways;
   double clock, unit_clock, cores;
-  double start;      // cycles of a copy besides its bytes
+  double start;        // cycles of a copy besides its bytes
   double accumulator;  // bytes of a sum
   double step_m, step_n, step_k;
 };
@@ -138,7 +137,8 @@ Timed time_of(const Figures& f, const Shared& shared, const Engaged& unit, const
   const double steps = ceil_div(depth, s.k);
   const double turns = ceil_div(tiles, f.cores);
   // The edge is computed as far as the unit's steps reach.
-  const double m = std::min(s.m, round_up(p.m, f.step_m)), n = std::min(s.n, round_up(p.n, f.step_n));
+  const double m = std::min(s.m, round_up(p.m, f.step_m)),
+               n = std::min(s.n, round_up(p.n, f.step_n));
   const double unit_cycles = step_cycles(*unit.rate, m, n, depth);
 
   Cycles& engines = t.engines;
@@ -220,8 +220,8 @@ Tally staged_product(const Machine& machine, const Engaged& unit, const Product&
       if ((bm > 4 * bn && bn < most_n) || (bn > 4 * bm && bm < most_m)) continue;
       try_one(bm, bn, 1);
       const double tiles = p.batch * ceil_div(p.m, bm) * ceil_div(p.n, bn);
-      for (double split = 2; split <= 16 && tiles * split <= 2 * f.cores &&
-                             p.deep() >= split * 16 * f.step_k;
+      for (double split = 2;
+           split <= 16 && tiles * split <= 2 * f.cores && p.deep() >= split * 16 * f.step_k;
            split *= 2)
         try_one(bm, bn, split);
     }
@@ -239,7 +239,8 @@ Tally staged_product(const Machine& machine, const Engaged& unit, const Product&
   t.busy[std::string(machine.memory())] = best.memory;
   for (size_t i = 0; i < f.ways.engines.size(); ++i)
     t.busy[std::string(f.ways.engines[i])] += best.engines[i] / f.clock;
-  t.tile = fmt::format("m{:.0f} n{:.0f} k{:.0f}, 2 stages", best.sides.m, best.sides.n, best.sides.k);
+  t.tile =
+      fmt::format("m{:.0f} n{:.0f} k{:.0f}, 2 stages", best.sides.m, best.sides.n, best.sides.k);
   if (best.split > 1) t.tile += fmt::format(", k in {:.0f} parts", best.split);
   return t;
 }

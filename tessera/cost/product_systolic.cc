@@ -62,16 +62,16 @@ double blocked_reads(const Product& p, double scratch) {
 
 Tally systolic_product(const Machine& machine, const Engaged& unit, const Product& p) {
   const chip::Unit& u = *unit.unit;
-  const Array array{
-      .rows = u.rows ? static_cast<double>(u.rows->value) : 128,
-      .columns = u.columns ? static_cast<double>(u.columns->value) : 128,
-      .streams = 1,
-      .flow = u.dataflow.value_or(chip::Dataflow::kWeightStationary)};
+  const Array array{.rows = u.rows ? static_cast<double>(u.rows->value) : 128,
+                    .columns = u.columns ? static_cast<double>(u.columns->value) : 128,
+                    .streams = 1,
+                    .flow = u.dataflow.value_or(chip::Dataflow::kWeightStationary)};
   Array timed = array;
   timed.streams = array.rows * array.columns / unit.rate->macs_per_cycle.value;
   const bool pipelined = machine.constant("fold_overlap", 0) > 0;
   const double arrays = unit.cores * static_cast<double>(u.per_core.value);
-  const double row_step = u.rates.empty() || !unit.rate->m ? 1 : static_cast<double>(unit.rate->m->value);
+  const double row_step =
+      u.rates.empty() || !unit.rate->m ? 1 : static_cast<double>(unit.rate->m->value);
   const double k = p.deep();
   // Arrays share the batch, then columns, then rows.
   double best = -1, part_m = 0, part_n = 0;
@@ -93,8 +93,7 @@ Tally systolic_product(const Machine& machine, const Engaged& unit, const Produc
   t.flops = p.flops();
   t.padded_flops = 2 * p.batch * round_up(p.m, row_step) * round_up(p.n, array.columns) *
                    round_up(k, array.rows);
-  const double work =
-      t.cycles / clock_at(unit, 1) / machine.matrix_efficiency(p.type, 1);
+  const double work = t.cycles / clock_at(unit, 1) / machine.matrix_efficiency(p.type, 1);
   double scratch = 0;
   const auto home = machine.chip().memory.find(
       u.operands.contains("c") ? u.operands.find("c")->second.memory : std::string());
@@ -106,7 +105,8 @@ Tally systolic_product(const Machine& machine, const Engaged& unit, const Produc
   const bool stalls = machine.constant("without_stalls", 0) <= 0;
   // The first operands arrive and the last results leave with nothing beside them.
   const double ends = stalls ? machine.latency() * 2 : 0;
-  t.seconds = stalls ? overlapped(machine.constant("overlap_order", 8), {work, memory}) + ends : work;
+  t.seconds =
+      stalls ? overlapped(machine.constant("overlap_order", 8), {work, memory}) + ends : work;
   t.bytes[std::string(machine.memory())] = moved;
   t.busy[std::string(unit.name)] = work;
   if (stalls) t.busy[std::string(machine.memory())] = memory;

@@ -12,11 +12,10 @@ namespace {
 struct Sides {
   double m, n;
 };
-constexpr std::array<Sides, 21> kTiles{{{256, 256}, {256, 128}, {128, 256}, {128, 192}, {128, 128},
-                                        {256, 64},  {64, 256},  {128, 64},  {64, 128},  {64, 64},
-                                        {32, 128},  {128, 32},  {64, 32},   {32, 64},   {16, 128},
-                                        {128, 16},  {16, 64},   {64, 16},
-                                        {32, 16},   {16, 32},   {16, 16}}};
+constexpr std::array<Sides, 21> kTiles{
+    {{256, 256}, {256, 128}, {128, 256}, {128, 192}, {128, 128}, {256, 64}, {64, 256},
+     {128, 64},  {64, 128},  {64, 64},   {32, 128},  {128, 32},  {64, 32},  {32, 64},
+     {16, 128},  {128, 16},  {16, 64},   {64, 16},   {32, 16},   {16, 32},  {16, 16}}};
 constexpr std::array<double, 9> kSplits{1, 2, 3, 4, 6, 8, 12, 16, 32};
 constexpr double kStepBytes = 128;  // of k in one step: a line
 
@@ -24,7 +23,7 @@ constexpr double kStepBytes = 128;  // of k in one step: a line
 struct Figures {
   double cores, macs, shared, registers;
   double core_clock;
-  double feed;   // bytes per second from the cache into one core
+  double feed;  // bytes per second from the cache into one core
   double cache_bandwidth, store_bandwidth, memory_bandwidth, cache;
   double latency, efficiency, order, split, tail, cluster, most_stages;
   double step_depth;  // elements of k
@@ -57,18 +56,17 @@ Timed time_of(const Figures& f, const Product& p, const Candidate& c, double clo
   // Blocks that stay on a core together share its units; each waits for its own loads.
   const auto wave = [&](double resident, double active, bool first) {
     const double feed = resident * step_bytes / std::min(f.feed, f.cache_bandwidth / active);
-    const double step = std::max(overlapped(f.order, {resident * matrix_step, feed}),
-                                 f.latency / c.stages);
-    const double store =
-        resident * result_bytes / std::min(f.feed, f.store_bandwidth / active);
+    const double step =
+        std::max(overlapped(f.order, {resident * matrix_step, feed}), f.latency / c.stages);
+    const double store = resident * result_bytes / std::min(f.feed, f.store_bandwidth / active);
     const double ends = f.latency + f.tail + store;
     return steps * step + (first ? ends : ends / resident);
   };
   const double slots = f.cores * c.resident;
   const double full = std::floor(tiles / slots), rest = tiles - full * slots;
   double work = 0;
-  if (full > 0) work += wave(c.resident, f.cores, true) +
-                        (full - 1) * wave(c.resident, f.cores, false);
+  if (full > 0)
+    work += wave(c.resident, f.cores, true) + (full - 1) * wave(c.resident, f.cores, false);
   if (rest > 0) work += wave(ceil_div(rest, f.cores), std::min(rest, f.cores), full == 0);
 
   Timed t;
@@ -78,8 +76,7 @@ Timed time_of(const Figures& f, const Product& p, const Candidate& c, double clo
   t.matrix = tiles * steps * matrix_step / f.cores;
   t.feeding = tiles * steps * step_bytes / std::min(f.feed * f.cores, f.cache_bandwidth);
   t.seconds = overlapped(f.order, {work, t.memory});
-  if (c.split > 1)
-    t.seconds += f.split + 2 * tiles * result_bytes / f.cache_bandwidth;
+  if (c.split > 1) t.seconds += f.split + 2 * tiles * result_bytes / f.cache_bandwidth;
   t.bm = c.bm;
   t.bn = c.bn;
   t.stages = c.stages;
@@ -94,8 +91,9 @@ Figures figures_of(const Machine& machine, const Engaged& unit, const Product& p
   double per_cycle = 64;
   for (const Leg& leg : machine.way(machine.memory(), "registers"))
     if (leg.route->from == machine.memory()) per_cycle = leg.route->bytes_per_cycle.value;
-  const double stream = machine.bandwidth() * machine.constant("product_stream_efficiency",
-                                                               machine.constant("stream_efficiency", 0.85));
+  const double stream =
+      machine.bandwidth() *
+      machine.constant("product_stream_efficiency", machine.constant("stream_efficiency", 0.85));
   const double cached =
       (machine.cache_bandwidth() > 0 ? machine.cache_bandwidth() : machine.bandwidth()) *
       machine.constant("cache_efficiency", 0.7);
@@ -136,9 +134,9 @@ Tally tiled_product(const Machine& machine, const Engaged& unit, const Product& 
       const double stages = std::min(std::floor(f.shared / resident / ring), f.most_stages);
       if (stages < 2) break;
       for (const double split : kSplits) {
-        if (split > 1 && (p.deep() < split * 4 * f.step_depth ||
-                          p.batch * ceil_div(p.m, side.m) * ceil_div(p.n, side.n) * (split - 1) >
-                              2 * f.cores))
+        if (split > 1 &&
+            (p.deep() < split * 4 * f.step_depth ||
+             p.batch * ceil_div(p.m, side.m) * ceil_div(p.n, side.n) * (split - 1) > 2 * f.cores))
           break;
         const Candidate c{side.m, side.n, stages, resident, split};
         const Timed t = time_of(f, p, c, unit.sustained);

@@ -39,8 +39,9 @@ double run_efficiency(const Machine& machine, double run) {
   const double lines = std::ceil(run / line);
   const double whole = run / (lines * line);
   if (std::fmod(run, line) == 0) return 1;
-  return std::max(run < line ? whole : std::max(whole, machine.constant("unaligned_bandwidth", 0.7)),
-                  1.0 / line);
+  return std::max(
+      run < line ? whole : std::max(whole, machine.constant("unaligned_bandwidth", 0.7)),
+      1.0 / line);
 }
 
 Result<Tally> stream(const Machine& machine, const Pass& pass) {
@@ -93,11 +94,12 @@ Result<Tally> stream(const Machine& machine, const Pass& pass) {
   }
   // Rows that no core keeps are blocks of their own, which have to be started.
   if (pass.again > 0) one_core = pass.rows * of_family("row_seconds", 0);
-  const double work = overlapped(machine.constant("stream_order", 4),
-                                 {memory, computing, ports, one_core});
+  const double work =
+      overlapped(machine.constant("stream_order", 4), {memory, computing, ports, one_core});
   t.seconds = work;
   if (moved > 0) t.seconds += of_family("kernel_seconds", machine.latency() * 2);
-  if (pass.again > 0) t.seconds += 4 * machine.latency();  // two more passes wait for their first bytes
+  if (pass.again > 0)
+    t.seconds += 4 * machine.latency();  // two more passes wait for their first bytes
   t.bytes[std::string(machine.memory())] = moved;
   t.busy[std::string(machine.memory())] = memory;
   return t;
