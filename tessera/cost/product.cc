@@ -44,8 +44,13 @@ Tally vector_product(const Machine& machine, const Engaged& unit, const Product&
   const double work = busiest / (lanes * unit.clock) / machine.constant("vector_efficiency", 0.8);
   const double reads = cached_reads(p, 64, 64, cores, std::max(machine.cache_bytes(), 1.0));
   const double moved = reads + p.c_memory;
-  const double memory = moved / (machine.bandwidth() * machine.constant("stream_efficiency", 0.85));
-  t.seconds = overlapped(machine.constant("overlap_order", 8), {work, memory});
+  const double efficiency =
+      machine.constant("product_stream_efficiency", machine.constant("stream_efficiency", 0.85));
+  const double memory = moved / (machine.bandwidth() * efficiency);
+  // First loads and last stores, as of products on matrix units.
+  const double ends = 2 * machine.latency() +
+                      machine.constant("product_seconds", machine.constant("tile_seconds", 0));
+  t.seconds = overlapped(machine.constant("overlap_order", 8), {work, memory}) + ends;
   t.bytes[std::string(machine.memory())] = moved;
   t.busy[std::string(unit.name)] = work;
   t.busy[std::string(machine.memory())] = memory;
