@@ -1,4 +1,5 @@
 // tessera explain: why a model, or one of its nodes, is computed as it is.
+#include <algorithm>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -6,6 +7,7 @@
 #include "tessera/cli/commands.h"
 #include "tessera/cli/inputs.h"
 #include "tessera/cli/model_options.h"
+#include "tessera/cli/plan_chip.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/diagnose/explain.h"
 
@@ -14,6 +16,7 @@ namespace {
 
 struct ExplainArguments : ModelOptions {
   std::string node;
+  ChipOptions chip;
 };
 
 std::string us(Picoseconds ps) {
@@ -112,7 +115,10 @@ std::string text_of(const diagnose::ModelReport& r) {
   return text;
 }
 
-Result<int> explain(const ExplainArguments& a) {
+Result<int> explain(ExplainArguments& a) {
+  if (std::any_of(a.devices.begin(), a.devices.end(), names_chip))
+    return explain_for_chip(a, a.chip, a.node);
+  TRY(settle_device(a));
   TRY_ASSIGN(auto model, load_model(a));
   op::Bindings sizes;
   const auto assumed = assume_sizes(model->inputs(), sizes);
@@ -147,10 +153,12 @@ Job explain_command(Parser& parser) {
   add_model_options(verb, *a);
   verb.option("node", a->node, "A node of the model, or a part of its name; default: the model")
       .type_name("NODE");
-  add_device_options(verb, *a);
+  add_planning_options(verb, *a);
+  add_chip_options(verb, a->chip);
   verb.footer(
       "Costs are estimates at the rates of 'tessera calibrate', or of a typical core.\n\n"
-      "Examples:\n  tessera explain resnet50.onnx\n  tessera explain resnet50.onnx Conv_12");
+      "Examples:\n  tessera explain resnet50.onnx\n  tessera explain resnet50.onnx Conv_12\n"
+      "  tessera explain resnet50.onnx --device ascend910b2 --precision fp16");
   return [a] { return explain(*a); };
 }
 

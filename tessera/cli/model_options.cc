@@ -65,19 +65,22 @@ void add_model_options(Verb& verb, ModelOptions& options) {
   verb.flag("--json", options.json, "Print one JSON object");
 }
 
-void add_device_options(Verb& verb, ModelOptions& options) {
-  verb.option("--device", options.device,
-              "Where to run; 'reference' is the interpreter alone (slow)")
-      .shows_default()
-      .type_name("NAME");
+namespace {
+
+void add_running_options(Verb& verb, ModelOptions& options, bool plans) {
   verb.option("--threads", options.threads, "Threads; 0: one for each core that may be used")
       .in_range(0, 4096)
       .shows_default()
       .type_name("N");
   verb.option("--layout", options.layout,
-              "How memory layouts are chosen: none (row-major), greedy, any, propagate, optimal")
-      .one_of({"none", "greedy", "any", "propagate", "optimal"})
-      .shows_default()
+              plans ? "How memory layouts are chosen: none (row-major where a kernel takes it), greedy, "
+                      "any, propagate, optimal, or all: a table of them; default: optimal, of a "
+                      "vendor's kernels none"
+                    : "How memory layouts are chosen: none (row-major), greedy, any, propagate, "
+                      "optimal; default: optimal")
+      .one_of(plans ? std::vector<std::string>{"none", "greedy", "any", "propagate", "optimal",
+                                               "all"}
+                    : std::vector<std::string>{"none", "greedy", "any", "propagate", "optimal"})
       .type_name("MODE");
   verb.option("--isa", options.isa,
               "Most of the CPU's instruction sets that kernels use: generic, avx2, avx512, "
@@ -100,7 +103,8 @@ void add_device_options(Verb& verb, ModelOptions& options) {
   verb.option("--precision", options.precision,
               "What products may be taken in: f32, f16 or bf16 where that is faster; f16! or bf16! "
               "whatever it costs")
-      .one_of({"f32", "f16", "bf16", "f16!", "bf16!"})
+      .one_of(plans ? std::vector<std::string>{"f32", "f16", "bf16", "f16!", "bf16!", "fp16"}
+                    : std::vector<std::string>{"f32", "f16", "bf16", "f16!", "bf16!"})
       .shows_default()
       .type_name("TYPE");
   verb.option("--memory-limit", options.memory_limit,
@@ -109,6 +113,38 @@ void add_device_options(Verb& verb, ModelOptions& options) {
   verb.option("--timeout", options.timeout, "Give up after so many seconds")
       .positive()
       .type_name("SECONDS");
+}
+
+}  // namespace
+
+void add_device_options(Verb& verb, ModelOptions& options) {
+  verb.option("--device", options.device,
+              "Where to run; 'reference' is the interpreter alone (slow)")
+      .shows_default()
+      .type_name("NAME");
+  add_running_options(verb, options, false);
+}
+
+void add_planning_options(Verb& verb, ModelOptions& options) {
+  verb.option("--device", options.devices,
+              "cpu, or a chip of the catalog (tessera devices --catalog) or its file; several "
+              "chips are compared; default: cpu")
+      .one_value_each()
+      .type_name("NAME");
+  options.layout.clear();
+  add_running_options(verb, options, true);
+}
+
+Status settle_device(ModelOptions& options) {
+  if (options.devices.size() > 1)
+    return error(Code::kInvalidArgument, "{} devices: only chips of the catalog are compared",
+                 options.devices.size());
+  if (!options.devices.empty()) options.device = options.devices.front();
+  if (options.layout == "all")
+    return error(Code::kInvalidArgument, "--layout all needs a chip: --device CHIP");
+  if (options.layout.empty()) options.layout = "optimal";
+  if (options.precision == "fp16") options.precision = "f16";
+  return {};
 }
 
 Result<std::pair<std::string, std::string>> split(const std::string& text,

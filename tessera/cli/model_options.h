@@ -17,6 +17,7 @@ struct ModelOptions {
   std::string model;
   std::vector<std::string> dims, shapes;
   std::string device = "cpu";
+  std::vector<std::string> devices = {};  // where several may be given, or a chip: as they came
   std::string layout = "optimal";
   std::string isa;
   std::string provider = "auto";
@@ -33,6 +34,12 @@ struct ModelOptions {
 void add_model_options(Verb& verb, ModelOptions& options);
 // --device, --threads, --memory-limit and --timeout.
 void add_device_options(Verb& verb, ModelOptions& options);
+// The same for verbs that also plan for chips that are not here: --device may come several times.
+void add_planning_options(Verb& verb, ModelOptions& options);
+
+// Of a verb with add_planning_options(), where no chip was named: the one device, and what only
+// chips take refused.
+Status settle_device(ModelOptions& options);
 
 // kInvalidArgument for what cannot be read, and for a --dim that the model has no size of that name
 // for.

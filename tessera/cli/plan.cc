@@ -1,4 +1,5 @@
 // tessera plan: what will happen on the device, without doing it.
+#include <algorithm>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -6,6 +7,7 @@
 #include "tessera/cli/commands.h"
 #include "tessera/cli/inputs.h"
 #include "tessera/cli/model_options.h"
+#include "tessera/cli/plan_chip.h"
 #include "tessera/cli/plan_op.h"
 #include "tessera/cli/terminal.h"
 #include "tessera/diagnose/explain.h"
@@ -40,6 +42,7 @@ std::string plan_text(const plan::Plan& plan) {
 struct PlanArguments : ModelOptions {
   bool roofline = false;
   std::vector<std::string> operators;
+  ChipOptions chip;
 };
 
 Result<int> print_roofline(session::Model& model, const op::Bindings& sizes, bool json) {
@@ -69,11 +72,16 @@ Result<int> print_roofline(session::Model& model, const op::Bindings& sizes, boo
   return kFine;
 }
 
-Result<int> make_plan(const PlanArguments& options) {
+Result<int> make_plan(PlanArguments& options) {
   if (!options.operators.empty())
-    return plan_operators(options.operators, options.device, options.json);
+    return plan_operators(options.operators,
+                          options.devices.empty() ? options.device : options.devices.front(),
+                          options.json);
   if (options.model.empty())
     return error(Code::kInvalidArgument, "give a MODEL, or --op STRING with --device CHIP");
+  const bool chips = std::any_of(options.devices.begin(), options.devices.end(), names_chip);
+  if (chips) return plan_for_chips(options, options.chip);
+  TRY(settle_device(options));
   TRY_ASSIGN(auto model, load_model(options));
   op::Bindings sizes;
   const auto assumed = assume_sizes(model->inputs(), sizes);
@@ -94,7 +102,10 @@ Job plan_command(Parser& parser) {
   Verb verb = parser.verb("plan", "Show what will run where, and why");
   auto options = std::make_shared<PlanArguments>();
   add_model_options(verb, *options);
-  add_device_options(verb, *options);
+  add_planning_options(verb, *options);
+  add_chip_options(verb, options->chip);
+  verb.option("--html", options->chip.html, "Write the plan for a chip as an HTML page")
+      .type_name("FILE");
   verb.flag("--roofline", options->roofline,
             "Print the least time that the machine's arithmetic and memory allow, by node");
   verb.find("model").required(false);
@@ -106,7 +117,9 @@ Job plan_command(Parser& parser) {
   verb.footer(
       "Kernels are chosen for the sizes given; sizes that nothing gives count as 1 for "
       "that.\n\nExamples:\n  tessera plan resnet50.onnx\n  tessera plan bert.onnx --dim batch=8 "
-      "--json\n  tessera plan --op attention_f16_b1h16s4096d128_causal --device h100_sxm");
+      "--json\n  tessera plan --op attention_f16_b1h16s4096d128_causal --device h100_sxm\n"
+      "  tessera plan resnet50.onnx --device ascend910b2 --precision fp16\n"
+      "  tessera plan bert.onnx --device ascend910b2 --device h100_sxm --precision fp16");
   return [options] { return make_plan(*options); };
 }
 

@@ -20,15 +20,17 @@ bool heavy(const ir::Node& node) {
 
 class Assigner {
  public:
-  Assigner(ir::Graph& graph, Sources sources, const AssignOptions& options, AssignReport& report)
-      : graph_(graph), sources_(sources), options_(options), report_(report) {
-    for (const ir::Node& node : graph.nodes) {
-      std::vector<std::string> arriving;
-      if (!node.inputs.empty() && node.inputs[0] != ir::kAbsent)
-        if (const auto p = producer(node.inputs[0]))
-          for (const Choice& c : choices_[p->node]) arriving.push_back(c.out[p->input]);
-      choices_.push_back(choices(graph, node, options.bindings, sources, arriving));
-    }
+  Assigner(ir::Graph& graph, const Offers& offers, const AssignOptions& options,
+           AssignReport& report)
+      : graph_(graph), offers_(offers), options_(options), report_(report) {
+    const auto arriving = [&](ir::ValueId id) {
+      std::vector<Form> forms;
+      if (const auto p = producer(id))
+        for (const Choice& c : choices_[p->node]) forms.push_back({c.place, c.out[p->input]});
+      return forms;
+    };
+    for (const ir::Node& node : graph.nodes)
+      choices_.push_back(offers.choices(graph, node, arriving));
     chosen_.assign(graph.nodes.size(), 0);
     readers_.resize(graph.values.size());
     for (size_t n = 0; n < graph.nodes.size(); ++n)
@@ -83,44 +85,31 @@ class Assigner {
       if (node.outputs[k] == id) return Reader{static_cast<size_t>(p), k};
     return std::nullopt;
   }
-  const std::string& produced(ir::ValueId id) const {
-    static const std::string row_major;
+  Form produced(ir::ValueId id) const {
     const auto p = producer(id);
-    return p ? choice(p->node).out[p->input] : row_major;
+    return p ? Form{choice(p->node).place, choice(p->node).out[p->input]} : Form{};
   }
+  static Form wanted(const Choice& c, size_t input) { return {c.place, c.in[input]}; }
 
   // What a conversion of the value costs.
-  int64_t conversion(ir::ValueId id, const std::string& from, const std::string& to) {
+  int64_t conversion(ir::ValueId id, const Form& from, const Form& to) {
     if (from == to || constant(id)) return 0;
     if (std::find(options_.fixed.begin(), options_.fixed.end(), id) != options_.fixed.end())
       return kForbidden;
     auto [found, fresh] = conversions_.try_emplace({id, from, to}, 0);
     if (!fresh) return found->second;
-    ir::Node node;
-    node.op = op::find("relayout");
-    node.inputs = node.outputs = {id};
-    found->second = kForbidden;
-    if (auto problem = problem_of(graph_, node, options_.bindings)) {
-      problem->in[0].layout = from;
-      problem->out[0].layout = to;
-      if (auto claim = cheapest(*problem, sources_)) {
-        found->second = claim->cost.value;
-      } else {
-        // The host does it, by single elements.
-        found->second = 10'000'000 + problem->in[0].count() * 10'000;
-      }
-    }
-    return found->second;
+    const auto cost = offers_.conversion(graph_, id, from, to);
+    return found->second = cost ? cost->value : kForbidden;
   }
 
-  // Layouts in which the node's readers and the outside want the value.
-  std::vector<std::string> demands(ir::ValueId id) const {
-    std::vector<std::string> list;
-    auto add = [&](const std::string& layout) {
-      if (std::find(list.begin(), list.end(), layout) == list.end()) list.push_back(layout);
+  // Forms in which the node's readers and the outside want the value.
+  std::vector<Form> demands(ir::ValueId id) const {
+    std::vector<Form> list;
+    auto add = [&](Form form) {
+      if (std::find(list.begin(), list.end(), form) == list.end()) list.push_back(std::move(form));
     };
-    if (leaves_[at(id)]) add("");
-    for (const Reader& r : readers_[at(id)]) add(choice(r.node).in[r.input]);
+    if (leaves_[at(id)]) add({});
+    for (const Reader& r : readers_[at(id)]) add(wanted(choice(r.node), r.input));
     return list;
   }
 
@@ -128,7 +117,7 @@ class Assigner {
     int64_t sum = 0;
     for (size_t n = 0; n < chosen_.size(); ++n) sum += choice(n).cost.value;
     for (size_t id = 0; id < graph_.values.size(); ++id)
-      for (const std::string& to : demands(static_cast<ir::ValueId>(id)))
+      for (const Form& to : demands(static_cast<ir::ValueId>(id)))
         sum += conversion(static_cast<ir::ValueId>(id), produced(static_cast<ir::ValueId>(id)), to);
     return std::min(sum, kForbidden);
   }
@@ -143,7 +132,7 @@ class Assigner {
       int64_t cost = choices_[n][c].cost.value;
       for (size_t i = 0; i < node.inputs.size(); ++i)
         if (node.inputs[i] != ir::kAbsent)
-          cost += conversion(node.inputs[i], produced(node.inputs[i]), choices_[n][c].in[i]);
+          cost += conversion(node.inputs[i], produced(node.inputs[i]), wanted(choices_[n][c], i));
       if (cost < least) {
         least = cost;
         best = static_cast<int>(c);
@@ -179,7 +168,7 @@ class Assigner {
           continue;
         const auto p = producer(graph_.nodes[n].inputs[0]);
         if (p && decided[p->node])
-          take(n, [&](const Choice& c) { return c.in[0] == choice(p->node).out[p->input]; });
+          take(n, [&](const Choice& c) { return wanted(c, 0) == produced(graph_.nodes[n].inputs[0]); });
       }
       for (size_t n = decided.size(); n-- > 0;) {
         if (decided[n] || graph_.nodes[n].outputs.empty() ||
@@ -187,7 +176,9 @@ class Assigner {
           continue;
         for (const Reader& r : readers_[at(graph_.nodes[n].outputs[0])])
           if (decided[r.node])
-            take(n, [&](const Choice& c) { return c.out[0] == choice(r.node).in[r.input]; });
+            take(n, [&](const Choice& c) {
+              return Form{c.place, c.out[0]} == wanted(choice(r.node), r.input);
+            });
       }
     }
   }
@@ -230,52 +221,76 @@ class Assigner {
                                                    [&](auto& r) { return variable[r.node] < 0; });
     if (decided) {
       int64_t sum = 0;
-      for (const std::string& to : demands(id)) sum += conversion(id, produced(id), to);
+      for (const Form& to : demands(id)) sum += conversion(id, produced(id), to);
       return sum;
     }
     if (readers.size() + (leaves_[at(id)] ? 1 : 0) == 0) return 0;
-    auto layouts_out = [&](size_t c) -> const std::string& {
-      return choices_[from->node][c].out[from->input];
+    auto source_form = [&](size_t c) -> Form {
+      if (source < 0) return produced(id);
+      return {choices_[from->node][c].place, choices_[from->node][c].out[from->input]};
     };
     // One reader: its layout against the producer's.
     if (readers.size() == 1 && !leaves_[at(id)]) {
       const Reader r = readers[0];
       if (variable[r.node] == source && source >= 0) return 0;
       add_pair(source, variable[r.node], domains, factors, [&](size_t a, size_t b) {
-        return conversion(id, source < 0 ? produced(id) : layouts_out(a),
-                          choices_[r.node][b].in[r.input]);
+        const size_t reader = variable[r.node] < 0 ? 0 : b;
+        return conversion(id, source_form(a), wanted(choices_[r.node][reader], r.input));
       });
       return 0;
     }
-    // Several: a variable for the set of layouts kept.
-    std::vector<std::string> layouts{""};
+    // Several: a variable for the set of forms kept, of which there are no more than who wants one.
+    std::vector<Form> forms{{}};
     for (const Reader& r : readers)
       for (const Choice& c : choices_[r.node])
-        if (std::find(layouts.begin(), layouts.end(), c.in[r.input]) == layouts.end())
-          layouts.push_back(c.in[r.input]);
-    const size_t sets = size_t{1} << layouts.size();
+        if (const Form form = wanted(c, r.input);
+            std::find(forms.begin(), forms.end(), form) == forms.end())
+          forms.push_back(form);
+    const std::vector<uint64_t> sets =
+        sets_of(forms.size(), readers.size() + (leaves_[at(id)] ? 1 : 0));
     const int kept = static_cast<int>(domains.size());
-    domains.push_back(static_cast<int>(sets));
-    auto holds = [&](size_t set, const std::string& layout) {
-      const size_t k =
-          static_cast<size_t>(std::find(layouts.begin(), layouts.end(), layout) - layouts.begin());
-      return (set >> k & 1) != 0;
+    domains.push_back(static_cast<int>(sets.size()));
+    auto holds = [&](size_t set, const Form& form) {
+      const size_t k = static_cast<size_t>(std::find(forms.begin(), forms.end(), form) -
+                                           forms.begin());
+      return (sets[set] >> k & 1) != 0;
     };
     add_pair(source, kept, domains, factors, [&](size_t a, size_t set) {
       int64_t sum = 0;
-      for (const std::string& to : layouts)
-        if (holds(set, to)) sum += conversion(id, source < 0 ? produced(id) : layouts_out(a), to);
+      for (const Form& to : forms)
+        if (holds(set, to)) sum += conversion(id, source_form(a), to);
       return std::min(sum, kForbidden);
     });
     if (leaves_[at(id)])
       add_pair(-1, kept, domains, factors,
-               [&](size_t, size_t set) { return holds(set, "") ? 0 : kForbidden; });
+               [&](size_t, size_t set) { return holds(set, {}) ? 0 : kForbidden; });
     for (const Reader& r : readers)
       add_pair(variable[r.node], kept, domains, factors, [&](size_t b, size_t set) {
-        return holds(set, choices_[r.node][variable[r.node] < 0 ? 0 : b].in[r.input]) ? 0
-                                                                                      : kForbidden;
+        const Choice& c = choices_[r.node][variable[r.node] < 0 ? 0 : b];
+        return holds(set, wanted(c, r.input)) ? 0 : kForbidden;
       });
     return 0;
+  }
+
+  // All sets of 1 to `most` of so many forms, as bits; smaller ones only where that would be too
+  // many.
+  std::vector<uint64_t> sets_of(size_t forms, size_t most) {
+    constexpr size_t kMostSets = 512;
+    constexpr size_t kMostForms = 64;
+    std::vector<uint64_t> sets, last{0};
+    for (size_t size = 1; size <= std::min(most, forms); ++size) {
+      std::vector<uint64_t> larger;
+      for (const uint64_t set : last)
+        for (size_t k = 0; k < std::min(forms, kMostForms); ++k)
+          if (set >> k == 0) larger.push_back(set | uint64_t{1} << k);
+      if (sets.size() + larger.size() > kMostSets && size > 1) {
+        report_.exact = false;
+        break;
+      }
+      sets.insert(sets.end(), larger.begin(), larger.end());
+      last = std::move(larger);
+    }
+    return sets;
   }
 
   // A table over two variables, of which either may be decided (-1; then it has one value).
@@ -296,42 +311,67 @@ class Assigner {
 
   // ---- writing it down
 
+  std::string name_of_place(int place) const {
+    return place == 0 ? "" : options_.places[static_cast<size_t>(place - 1)];
+  }
+
   Status apply() {
+    std::vector<int> place(graph_.values.size());  // by value
     for (size_t n = 0; n < chosen_.size(); ++n)
       for (size_t k = 0; k < graph_.nodes[n].outputs.size(); ++k)
-        if (const ir::ValueId id = graph_.nodes[n].outputs[k]; id != ir::kAbsent)
+        if (const ir::ValueId id = graph_.nodes[n].outputs[k]; id != ir::kAbsent) {
           graph_.value(id).layout = choice(n).out[k];
-    std::map<std::pair<ir::ValueId, std::string>, ir::ValueId> converted;
+          graph_.value(id).placement = name_of_place(choice(n).place);
+          place[at(id)] = choice(n).place;
+        }
+    std::map<std::pair<ir::ValueId, Form>, ir::ValueId> converted;
     std::vector<ir::Node> nodes;
-    auto in_layout = [&](ir::ValueId id, const std::string& layout) -> Result<ir::ValueId> {
-      if (id == ir::kAbsent || graph_.value(id).layout == layout) return id;
-      auto [found, fresh] = converted.try_emplace({id, layout}, ir::kAbsent);
-      if (!fresh) return found->second;
-      ir::ValueInfo info;
-      info.type = graph_.type(id);
-      info.layout = layout;
-      if (constant(id)) {
-        TRY_ASSIGN(info.constant, relaid(*graph_.value(id).constant, layout));
-      } else {
-        ir::Node relayout;
-        relayout.op = op::find("relayout");
-        relayout.inputs = {id};
-        relayout.outputs = {static_cast<ir::ValueId>(graph_.values.size())};
-        nodes.push_back(std::move(relayout));
-        ++report_.conversions;
+    auto in_form = [&](ir::ValueId id, const Form& form) -> Result<ir::ValueId> {
+      if (id == ir::kAbsent) return id;
+      // One change at a time, layouts on the device.
+      while (Form{place[at(id)], graph_.value(id).layout} != form) {
+        const bool moves = place[at(id)] != form.place &&
+                           (place[at(id)] != 0 || graph_.value(id).layout == form.layout);
+        const Form next = moves ? Form{form.place, graph_.value(id).layout}
+                                : Form{place[at(id)], form.layout};
+        auto [found, fresh] = converted.try_emplace({id, next}, ir::kAbsent);
+        if (!fresh) {
+          id = found->second;
+          continue;
+        }
+        ir::ValueInfo info;
+        info.type = graph_.type(id);
+        info.layout = next.layout;
+        info.placement = name_of_place(next.place);
+        if (constant(id)) {
+          if (options_.pack && !moves) {
+            TRY_ASSIGN(info.constant, relaid(*graph_.value(id).constant, next.layout));
+          } else {
+            info.constant = graph_.value(id).constant;
+          }
+        } else {
+          ir::Node relayout;
+          relayout.op = op::find("relayout");
+          relayout.inputs = {id};
+          relayout.outputs = {static_cast<ir::ValueId>(graph_.values.size())};
+          nodes.push_back(std::move(relayout));
+          ++(moves ? report_.copies : report_.conversions);
+        }
+        graph_.values.push_back(std::move(info));
+        place.push_back(next.place);
+        id = found->second = static_cast<ir::ValueId>(graph_.values.size() - 1);
       }
-      graph_.values.push_back(std::move(info));
-      return found->second = static_cast<ir::ValueId>(graph_.values.size() - 1);
+      return id;
     };
     for (size_t n = 0; n < chosen_.size(); ++n) {
       for (size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i) {
         TRY_ASSIGN(graph_.nodes[n].inputs[i],
-                   in_layout(graph_.nodes[n].inputs[i], choice(n).in[i]));
+                   in_form(graph_.nodes[n].inputs[i], wanted(choice(n), i)));
       }
       nodes.push_back(std::move(graph_.nodes[n]));
     }
     for (ir::ValueId& id : graph_.outputs) {
-      TRY_ASSIGN(id, in_layout(id, ""));
+      TRY_ASSIGN(id, in_form(id, {}));
     }
     graph_.nodes = std::move(nodes);
     for (ir::ValueInfo& info : graph_.values) info.producer = -1;
@@ -358,22 +398,22 @@ class Assigner {
   }
 
   ir::Graph& graph_;
-  Sources sources_;
+  const Offers& offers_;
   const AssignOptions& options_;
   AssignReport& report_;
   std::vector<std::vector<Choice>> choices_;  // by node
   std::vector<int> chosen_;                   // by node
   std::vector<std::vector<Reader>> readers_;  // by value
   std::vector<bool> leaves_;                  // by value: an output of the graph
-  std::map<std::tuple<ir::ValueId, std::string, std::string>, int64_t> conversions_;
+  std::map<std::tuple<ir::ValueId, Form, Form>, int64_t> conversions_;
 };
 
-Status assign_into(ir::Graph& graph, Sources sources, const AssignOptions& options,
+Status assign_into(ir::Graph& graph, const Offers& offers, const AssignOptions& options,
                    AssignReport& report) {
   for (ir::Node& node : graph.nodes)
     for (ir::Graph& body : node.bodies)
-      if (node.op->name != "fused") TRY(assign_into(body, sources, options, report));
-  return Assigner(graph, sources, options, report).run();
+      if (node.op->name != "fused") TRY(assign_into(body, offers, options, report));
+  return Assigner(graph, offers, options, report).run();
 }
 
 }  // namespace
@@ -386,10 +426,14 @@ std::optional<LayoutMode> layout_mode_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-Result<AssignReport> assign(ir::Graph& graph, Sources sources, const AssignOptions& options) {
+Result<AssignReport> assign(ir::Graph& graph, const Offers& offers, const AssignOptions& options) {
   AssignReport report;
-  TRY(assign_into(graph, sources, options, report));
+  TRY(assign_into(graph, offers, options, report));
   return report;
+}
+
+Result<AssignReport> assign(ir::Graph& graph, Sources sources, const AssignOptions& options) {
+  return assign(graph, SourceOffers(sources, options.bindings), options);
 }
 
 }  // namespace tessera::passes

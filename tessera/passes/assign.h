@@ -1,11 +1,12 @@
 // x -> conv -> relu -> y   becomes   x -> relayout -> conv -> relu -> relayout -> y, all in between
 // channels-last: kernel and layout for every node at once, so that kernels and conversions together
-// cost least.
+// cost least. Where offers name several places, the place of each node is part of its choice, and
+// copies are paid like conversions.
 //
-// One variable per node (its choices) and one per value with several readers (the layouts that are
+// One variable per node (its choices) and one per value with several readers (the forms that are
 // kept, so that a conversion is paid once); tables for the kernels' costs and for the conversions;
-// solved by bucket elimination. Inputs and outputs of a graph are row-major, constants are
-// converted while planning. Does not fire in layout mode `none`.
+// solved by bucket elimination. Inputs and outputs of a graph are row-major, on the device;
+// constants are converted while planning. Does not fire in layout mode `none`.
 #pragma once
 
 #include <optional>
@@ -29,10 +30,15 @@ std::string_view name_of(LayoutMode mode);
 std::optional<LayoutMode> layout_mode_from_name(std::string_view name);
 
 struct AssignOptions {
-  op::Bindings bindings;  // what is not bound counts as 1
+  op::Bindings bindings = {};  // what is not bound counts as 1
   LayoutMode mode = LayoutMode::kOptimal;
   // Values of the graph that must not be converted, whatever that costs elsewhere.
   std::vector<ir::ValueId> fixed = {};
+  // Names of the places other than the device, from 1 on: placements of values.
+  std::vector<std::string> places = {};
+  // Constants are brought into the layouts that kernels want; false: layouts are written down, the
+  // bytes stay, for who packs them when the plan is loaded.
+  bool pack = true;
 };
 
 struct AssignReport {
@@ -40,14 +46,18 @@ struct AssignReport {
   Picoseconds lower_bound;  // no assignment costs less
   int variables = 0;
   int width = 0;        // of the elimination
-  int conversions = 0;  // relayout nodes inserted
-  bool optimal() const { return cost == lower_bound; }
+  int conversions = 0;  // relayout nodes inserted that change a layout
+  int copies = 0;       // and those between places
+  bool exact = true;    // all sets of forms were among the choices
+  bool optimal() const { return exact && cost == lower_bound; }
   // A value that must not be converted had to be.
   bool possible() const { return cost.value < kForbidden; }
 };
 
-// Writes the layouts into the graph's values and inserts relayout nodes; body graphs included.
-// @post verify(graph)
+// Writes layouts and placements into the graph's values and inserts relayout nodes, which change
+// either the layout or the placement; body graphs included. @post verify(graph)
+Result<AssignReport> assign(ir::Graph& graph, const Offers& offers, const AssignOptions& options);
+// As SourceOffers says.
 Result<AssignReport> assign(ir::Graph& graph, Sources sources, const AssignOptions& options);
 
 }  // namespace tessera::passes

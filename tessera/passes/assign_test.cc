@@ -145,6 +145,116 @@ TEST(Assign, EveryNodeGetsTheLayoutsOfSomeChoice) {
   }
 }
 
+// Two places, three layouts; prices drawn by node, place and layouts, and for each change of form.
+class PlacedOffers final : public Offers {
+ public:
+  explicit PlacedOffers(uint64_t seed) : seed_(seed) {}
+
+  std::vector<Choice> choices(const ir::Graph& graph, const ir::Node& node,
+                              const Arriving&) const override {
+    std::vector<Choice> list;
+    const auto index = static_cast<uint64_t>(&node - graph.nodes.data());
+    for (int place = 0; place < 2; ++place)
+      for (const char* in : {"", "nchw: n h w c", "nchw: n c/2 h w c%2"})
+        for (const char* out : {"", "nchw: n h w c"}) {
+          const uint64_t draw = drawn(fmt::format("{}|{}|{}|{}", index, place, in, out));
+          if (draw % 3 == 0 && !list.empty()) continue;
+          if (place == 1 && (*in || *out)) continue;
+          Choice c;
+          c.in.assign(node.inputs.size(), in);
+          c.out = {out};
+          c.place = place;
+          c.cost = Picoseconds(static_cast<int64_t>(100 + draw % 1000));
+          list.push_back(std::move(c));
+        }
+    return list;
+  }
+  std::optional<Picoseconds> conversion(const ir::Graph&, ir::ValueId id, const Form& from,
+                                        const Form& to) const override {
+    const uint64_t draw = drawn(
+        fmt::format("{}|{}|{}|{}|{}", id, from.place, from.layout, to.place, to.layout));
+    return Picoseconds(static_cast<int64_t>((from.place == to.place ? 50 : 150) + draw % 300));
+  }
+
+ private:
+  uint64_t drawn(const std::string& key) const {
+    uint64_t hash = seed_;
+    for (char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    return std::mt19937_64(hash)();
+  }
+  uint64_t seed_;
+};
+
+int64_t brute_force(const ir::Graph& g, const Offers& offers) {
+  std::vector<std::vector<Choice>> all;
+  for (const ir::Node& n : g.nodes)
+    all.push_back(offers.choices(g, n, [](ir::ValueId) { return std::vector<Form>(); }));
+  std::vector<size_t> at(all.size(), 0);
+  int64_t best = INT64_MAX;
+  for (;;) {
+    int64_t cost = 0;
+    std::set<std::pair<ir::ValueId, Form>> paid;
+    const auto need = [&](ir::ValueId id, const Form& form) {
+      const int32_t p = g.value(id).producer;
+      Form from;
+      if (p >= 0) {
+        const Choice& c = all[static_cast<size_t>(p)][at[static_cast<size_t>(p)]];
+        from = {c.place, c.out[0]};
+      }
+      if (from != form && paid.emplace(id, form).second)
+        cost += offers.conversion(g, id, from, form)->value;
+    };
+    for (size_t n = 0; n < all.size(); ++n) {
+      const Choice& c = all[n][at[n]];
+      cost += c.cost.value;
+      for (size_t i = 0; i < g.nodes[n].inputs.size(); ++i)
+        need(g.nodes[n].inputs[i], {c.place, c.in[i]});
+    }
+    for (ir::ValueId id : g.outputs) need(id, {});
+    best = std::min(best, cost);
+    size_t n = 0;
+    while (n < at.size() && ++at[n] == all[n].size()) at[n++] = 0;
+    if (n == at.size()) return best;
+  }
+}
+
+TEST(Assign, FindsWhatBruteForceFindsOverPlaces) {
+  std::mt19937_64 random(11);
+  int copies = 0, conversions = 0;
+  for (int k = 0; k < 200; ++k) {
+    const PlacedOffers offers(random());
+    const ir::Graph graph = random_graph(random, 1 + static_cast<int>(random() % 5));
+    ir::Graph g = graph;
+    auto report = assign(g, offers, {.places = {"host"}});
+    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_EQ(report->cost.value, brute_force(graph, offers)) << ir::print(graph);
+    ASSERT_TRUE(report->optimal());
+    ASSERT_TRUE(ir::verify(g));
+    copies += report->copies;
+    conversions += report->conversions;
+    // A relayout changes the layout or the place, and all that a node reads is where the node is.
+    for (const ir::Node& n : g.nodes) {
+      const ir::ValueInfo& out = g.value(n.outputs[0]);
+      for (ir::ValueId id : n.inputs) {
+        const bool same_place = g.value(id).placement == out.placement;
+        const bool same_layout = g.value(id).layout == out.layout;
+        EXPECT_TRUE(n.op->name == "relayout" ? same_place != same_layout : same_place);
+      }
+    }
+    for (ir::ValueId id : g.outputs)
+      EXPECT_TRUE(g.value(id).placement.empty() && g.value(id).layout.empty());
+    for (LayoutMode mode :
+         {LayoutMode::kNone, LayoutMode::kGreedy, LayoutMode::kAny, LayoutMode::kPropagate}) {
+      ir::Graph rival = graph;
+      auto other = assign(rival, offers, {.mode = mode, .places = {"host"}});
+      ASSERT_TRUE(other) << other.error().message;
+      ASSERT_GE(other->cost, report->cost) << name_of(mode);
+    }
+  }
+  EXPECT_GT(copies, 20);
+  EXPECT_GT(conversions, 20);
+}
+
 op::Type f32(op::Dims dims) {
   op::Type t;
   t.shape = op::Shape(dims.begin(), dims.end());

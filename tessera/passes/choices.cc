@@ -239,4 +239,26 @@ std::vector<Choice> choices(const ir::Graph& graph, const ir::Node& node,
   return list;
 }
 
+std::vector<Choice> SourceOffers::choices(const ir::Graph& graph, const ir::Node& node,
+                                          const Arriving& arriving) const {
+  std::vector<std::string> layouts;
+  if (!node.inputs.empty() && node.inputs[0] != ir::kAbsent)
+    for (Form& form : arriving(node.inputs[0])) layouts.push_back(std::move(form.layout));
+  return passes::choices(graph, node, bindings_, sources_, layouts);
+}
+
+std::optional<Picoseconds> SourceOffers::conversion(const ir::Graph& graph, ir::ValueId id,
+                                                    const Form& from, const Form& to) const {
+  ir::Node node;
+  node.op = op::find("relayout");
+  node.inputs = node.outputs = {id};
+  auto problem = problem_of(graph, node, bindings_);
+  if (!problem) return std::nullopt;
+  problem->in[0].layout = from.layout;
+  problem->out[0].layout = to.layout;
+  if (auto claim = cheapest(*problem, sources_)) return claim->cost;
+  // The host does it, by single elements.
+  return Picoseconds(10'000'000 + problem->in[0].count() * 10'000);
+}
+
 }  // namespace tessera::passes

@@ -12,12 +12,12 @@ constexpr int kMaxDepth = 4;
 
 class Expander {
  public:
-  Expander(const op::Bindings& bindings, Sources sources)
-      : bindings_(bindings), sources_(sources) {}
+  Expander(const op::Bindings& bindings, const Accepts& accepts)
+      : bindings_(bindings), accepts_(accepts) {}
 
   bool taken(const ir::Graph& graph, const ir::Node& node) const {
     auto problem = problem_of(graph, node, bindings_);
-    return problem && refusal(*problem, sources_).empty();
+    return problem && accepts_(*problem).empty();
   }
 
   // Whether kernels, or nobody, need to do the node: reshapes, and what follows from sizes.
@@ -102,13 +102,17 @@ class Expander {
   }
 
   const op::Bindings& bindings_;
-  Sources sources_;
+  const Accepts& accepts_;
 };
 
 }  // namespace
 
+Result<int> expand(ir::Graph& graph, const op::Bindings& bindings, const Accepts& accepts) {
+  return Expander(bindings, accepts).run(graph);
+}
+
 Result<int> expand(ir::Graph& graph, const op::Bindings& bindings, Sources sources) {
-  return Expander(bindings, sources).run(graph);
+  return expand(graph, bindings, [sources](const op::Problem& p) { return refusal(p, sources); });
 }
 
 }  // namespace tessera::passes

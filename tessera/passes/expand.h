@@ -4,6 +4,7 @@
 #pragma once
 
 #include "tessera/passes/choices.h"
+#include "tessera/passes/fuse.h"
 
 namespace tessera::passes {
 
@@ -11,5 +12,7 @@ namespace tessera::passes {
 // asked for `bindings`; what is not bound counts as 1.
 // @post verify(graph)
 Result<int> expand(ir::Graph& graph, const op::Bindings& bindings, Sources sources);
+// As `accepts` says who takes what.
+Result<int> expand(ir::Graph& graph, const op::Bindings& bindings, const Accepts& accepts);
 
 }  // namespace tessera::passes

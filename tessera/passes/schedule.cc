@@ -204,6 +204,8 @@ class Scheduler {
     bool device = true;
     for (int id : i.in)
       device = device && (id == kNone || !on_host(c.region.slots[static_cast<size_t>(id)].type));
+    for (ir::ValueId id : n.outputs)
+      if (id != ir::kAbsent) i.place = c.graph.value(id).placement;
     for (ir::ValueId id : n.outputs) {
       if (id == ir::kAbsent) {
         i.out.push_back(kNone);
@@ -212,10 +214,12 @@ class Scheduler {
       const op::Type& type = c.graph.type(id);
       const bool known = sizes_known(c.known, type);
       device = device && !on_host(type) && known;
-      i.out.push_back(add_slot(c, id, storage_of(c, type)));
+      i.out.push_back(add_slot(c, id, i.place.empty() ? storage_of(c, type) : Storage::kHost));
     }
     i.symbols = symbols_of(c, i);
-    if (control(*n.op)) {
+    if (n.op->name == "relayout" && i.place != c.graph.value(n.inputs[0]).placement) {
+      i.kind = Kind::kCopy;
+    } else if (control(*n.op)) {
       i.kind = *control(*n.op);
       for (int id : i.out)
         if (id != kNone && c.region.slots[static_cast<size_t>(id)].storage == Storage::kSlab)
@@ -251,9 +255,12 @@ class Scheduler {
     return std::nullopt;
   }
 
-  static bool keeps_bytes(const ir::Graph& graph, const ir::Node& n) {
+  bool keeps_bytes(const ir::Graph& graph, const ir::Node& n) const {
     return n.inputs.size() > 0 && n.inputs[0] != ir::kAbsent && n.outputs[0] != ir::kAbsent &&
-           same_bytes(graph, n, graph.value(n.inputs[0]).layout, graph.value(n.outputs[0]).layout);
+           graph.value(n.inputs[0]).placement == graph.value(n.outputs[0]).placement &&
+           (same_bytes(graph, n, graph.value(n.inputs[0]).layout,
+                       graph.value(n.outputs[0]).layout) ||
+            (options_.keeps_bytes && options_.keeps_bytes(graph, n)));
   }
 
   bool alias(Context& c, const ir::Node& n, const Instruction& i) {
@@ -307,6 +314,11 @@ class Scheduler {
     if (!problem)
       return error(std::move(problem).error().at(
           i.origin.empty() ? std::string(i.op->name) : fmt::format("op '{}'", i.origin[0])));
+    if (!i.place.empty()) {
+      i.reason = options_.refusal ? options_.refusal(*problem) : std::string();
+      if (i.reason.empty()) i.reason = "it costs less there";
+      return {};
+    }
     const op::Claim* best = nullptr;
     std::vector<std::vector<op::Claim>> claims;
     for (const op::ClaimSource* source : sources_) claims.push_back(source->probe(*problem));

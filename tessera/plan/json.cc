@@ -1,5 +1,6 @@
 // Plans as JSON and back.
 #include <algorithm>
+#include <charconv>
 
 #include <nlohmann/json.hpp>
 
@@ -15,8 +16,8 @@ constexpr std::string_view kSchema = "tessera.plan/1";
 constexpr int kMaxDepth = 32;
 constexpr Storage kStorages[] = {Storage::kInput, Storage::kConstant, Storage::kSlab,
                                  Storage::kHeap,  Storage::kHost,     Storage::kAlias};
-constexpr Kind kKinds[] = {Kind::kLaunch, Kind::kHost, Kind::kSizes, Kind::kBind,
-                           Kind::kBranch, Kind::kLoop, Kind::kScan,  Kind::kMap};
+constexpr Kind kKinds[] = {Kind::kLaunch, Kind::kHost, Kind::kCopy, Kind::kSizes, Kind::kBind,
+                           Kind::kBranch, Kind::kLoop, Kind::kScan, Kind::kMap};
 
 // ---- writing ----
 
@@ -87,6 +88,7 @@ Json json_of(const Instruction& i) {
     j["results"] = i.results;
   }
   if (!i.kernel.empty()) j["kernel"] = i.kernel;
+  if (!i.place.empty()) j["place"] = i.place;
   if (!i.reason.empty()) j["reason"] = i.reason;
   j["in"] = i.in;
   j["out"] = i.out;
@@ -108,6 +110,16 @@ Json json_of(const Region& region) {
           {"outputs", region.outputs},
           {"slots", std::move(slots)},
           {"body", std::move(body)}};
+}
+
+Json json_of(const Basis& basis) {
+  Json chips = Json::array();
+  for (const ChipUse& c : basis.chips)
+    chips.push_back({{"place", c.place}, {"id", c.id}, {"hash", fmt::format("{:016x}", c.hash)}});
+  return {{"model", basis.model},
+          {"version", basis.version},
+          {"precision", basis.precision},
+          {"chips", std::move(chips)}};
 }
 
 // ---- reading: every accessor checks kind and presence ----
@@ -318,6 +330,7 @@ Result<Instruction> instruction_of(const Json& j, int depth) {
   TRY_ASSIGN(i.attrs, attrs_of(j));
   if (j.contains("steps")) TRY(steps_of(j, i));
   TRY_ASSIGN(i.kernel, optional_text(j, "kernel"));
+  TRY_ASSIGN(i.place, optional_text(j, "place"));
   TRY_ASSIGN(i.reason, optional_text(j, "reason"));
   TRY_ASSIGN(i.in, indices(j, "in"));
   TRY_ASSIGN(i.out, indices(j, "out"));
@@ -353,6 +366,26 @@ Result<Region> region_of(const Json& j, int depth) {
   return region;
 }
 
+Result<Basis> basis_of(const Json& j) {
+  Basis basis;
+  TRY_ASSIGN(basis.model, text(j, "model"));
+  TRY_ASSIGN(basis.version, text(j, "version"));
+  TRY_ASSIGN(basis.precision, text(j, "precision"));
+  TRY_ASSIGN(const Json* chips, array(j, "chips"));
+  for (const Json& c : *chips) {
+    ChipUse use;
+    TRY_ASSIGN(use.place, text(c, "place"));
+    TRY_ASSIGN(use.id, text(c, "id"));
+    TRY_ASSIGN(const std::string hash, text(c, "hash"));
+    const auto [end, failure] =
+        std::from_chars(hash.data(), hash.data() + hash.size(), use.hash, 16);
+    if (failure != std::errc() || end != hash.data() + hash.size())
+      return bad("hash", "a number in hexadecimal");
+    basis.chips.push_back(std::move(use));
+  }
+  return basis;
+}
+
 }  // namespace
 
 std::string to_json(const Plan& plan, int indent) {
@@ -369,6 +402,7 @@ std::string to_json(const Plan& plan, int indent) {
          {"reference", count.reference},
          {"constants", std::move(constants)},
          {"main", json_of(plan.main)}};
+  if (plan.basis) j["basis"] = json_of(*plan.basis);
   return j.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -402,6 +436,9 @@ Result<Plan> from_json(std::string_view json) {
   }
   TRY_ASSIGN(const Json* main, member(j, "main"));
   TRY_ASSIGN(plan.main, region_of(*main, 0));
+  if (j.contains("basis")) {
+    TRY_ASSIGN(plan.basis, basis_of(j["basis"]));
+  }
   if (auto ok = verify(plan); !ok) return error(Code::kInvalidArgument, "{}", ok.error().message);
   return plan;
 }

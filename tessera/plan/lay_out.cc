@@ -133,8 +133,8 @@ Result<Layout> lay_out(const Region& region, const op::Bindings& bindings) {
     const Slot& slot = region.slots[s];
     if (slot.storage != Storage::kSlab) continue;
     TRY_ASSIGN(op::Dims dims, dims_of(slot, bindings));
-    TRY_ASSIGN(int64_t count, op::element_count(dims));
-    const int64_t bytes = packed_bytes(slot.type.dtype, count);
+    TRY_ASSIGN(const Bytes stored, bytes_of(slot, dims));
+    const int64_t bytes = stored.value;
     if (bytes < 0 || bytes > INT64_MAX / 4)
       return error(Code::kOutOfRange, "'{}' of {} is beyond any memory", slot.name,
                    op::to_string(dims));

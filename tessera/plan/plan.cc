@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tessera/layout/layout.h"
+#include "tessera/layout/bound.h"
 
 namespace tessera::plan {
 namespace {
@@ -106,8 +106,8 @@ std::string_view name_of(Storage storage) {
   return kNames[static_cast<size_t>(storage)];
 }
 std::string_view name_of(Instruction::Kind kind) {
-  constexpr std::string_view kNames[] = {"launch", "host", "sizes", "bind",
-                                         "branch", "loop", "scan",  "map"};
+  constexpr std::string_view kNames[] = {"launch", "host", "copy", "sizes", "bind",
+                                         "branch", "loop", "scan", "map"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -185,6 +185,46 @@ Result<op::Dims> dims_of(const Slot& slot, const op::Bindings& bindings) {
     dims.push_back(d);
   }
   return dims;
+}
+
+Result<Bytes> bytes_of(const Slot& slot, const op::Dims& dims) {
+  TRY_ASSIGN(const int64_t count, op::element_count(dims));
+  // Without a quotient nothing is padded.
+  if (slot.layout.find('/') == std::string::npos)
+    return Bytes(packed_bytes(slot.type.dtype, count));
+  TRY_ASSIGN(const layout::Layout layout, layout::Layout::parse(slot.layout));
+  TRY_ASSIGN(const auto bound, layout::BoundLayout::bind(layout, slot.type.dtype, dims));
+  return bound.bytes();
+}
+
+Status check_basis(const Plan& plan, const Basis& now, const op::Bindings& sizes) {
+  const auto differs = [](std::string_view what, std::string_view then, std::string_view here) {
+    return error(Code::kFailedPrecondition, "the plan is for {} {}, this is {}", what, then, here);
+  };
+  if (!plan.basis)
+    return error(Code::kFailedPrecondition, "the plan does not say what it was made from");
+  const Basis& then = *plan.basis;
+  if (then.version != now.version) return differs("version", then.version, now.version);
+  if (then.model != now.model) return differs("model", then.model, now.model);
+  if (then.precision != now.precision)
+    return differs("precision", then.precision.empty() ? "of the model" : then.precision,
+                   now.precision.empty() ? "that of the model" : now.precision);
+  for (const ChipUse& chip : now.chips) {
+    const auto found = std::find_if(then.chips.begin(), then.chips.end(),
+                                    [&](const ChipUse& c) { return c.place == chip.place; });
+    if (found == then.chips.end()) continue;
+    if (found->id != chip.id) return differs("chip", found->id, chip.id);
+    if (found->hash != chip.hash)
+      return differs(fmt::format("chip file {}", chip.id), fmt::format("{:016x}", found->hash),
+                     fmt::format("{:016x}", chip.hash));
+  }
+  for (const auto& [name, size] : sizes) {
+    const auto found = plan.planned_for.find(name);
+    if (found != plan.planned_for.end() && found->second != size)
+      return differs(fmt::format("size {} =", name), std::to_string(found->second),
+                     std::to_string(size));
+  }
+  return {};
 }
 
 Result<op::Problem> problem_of(const Plan& plan, const Region& region,

@@ -23,7 +23,7 @@ enum class Storage : uint8_t {
   kConstant,  // in the weight store
   kSlab,      // in the region's slab: the size follows from the region's inputs
   kHeap,      // allocated when produced: region outputs, and sizes known only then
-  kHost,      // a value on the host: sequences, optionals, strings
+  kHost,      // a value on the host: sequences, optionals, strings, tensors placed there
   kAlias,     // the same bytes as another slot, under other sizes
 };
 
@@ -60,6 +60,7 @@ struct Instruction {
   enum class Kind : uint8_t {
     kLaunch,  // a kernel on the device
     kHost,    // an operator on the host: a host operator, or the reference for want of a kernel
+    kCopy,    // the same bytes in the memory of another place
     kSizes,   // writes a small integer tensor whose elements follow from sizes
     kBind,    // takes sizes of a slot that has just been computed as symbols
     kBranch,  // regions 0 and 1, by a bool
@@ -76,6 +77,7 @@ struct Instruction {
   op::Type result;           // with steps: what the anchor yields
   std::vector<int> results;  // with steps: the value that each of `out` is
   std::string kernel;        // kLaunch: the row
+  std::string place;         // where it runs, or copies to; empty: on the plan's device
   std::string reason;        // kHost: why no kernel takes it
   std::vector<Region> regions;
   std::vector<std::string> origin;   // names of the source nodes
@@ -97,12 +99,32 @@ struct Constant {
   op::Tensor tensor;  // empty in a plan that was read from JSON
 };
 
+// A chip that a plan rests on.
+struct ChipUse {
+  std::string place;  // empty: the plan's device; else as Instruction::place
+  std::string id;
+  uint64_t hash = 0;  // of its files
+
+  bool operator==(const ChipUse&) const = default;
+};
+
+// What a plan for a chip was made from.
+struct Basis {
+  std::string model;        // hash of the model as it was simplified, in hexadecimal
+  std::string version;      // of Tessera
+  std::string precision;    // that floating types were narrowed to; empty: as the model says
+  std::vector<ChipUse> chips = {};  // the device's first
+
+  bool operator==(const Basis&) const = default;
+};
+
 struct Plan {
   std::string device;
   Region main;
   std::vector<Constant> constants;
   op::Bindings planned_for;  // the sizes at hand when kernels were chosen
   std::string rates;         // where the costs behind the choices come from
+  std::optional<Basis> basis = {};  // of plans for chips
 
   struct Count {
     int64_t launches = 0, host_operators = 0, reference = 0;
@@ -121,6 +143,9 @@ std::string to_json(const Plan& plan, int indent = 2);
 // parses passes verify().
 Result<Plan> from_json(std::string_view text);
 
+// Whether the plan was made from this: kFailedPrecondition tells what differs, and both sides.
+Status check_basis(const Plan& plan, const Basis& now, const op::Bindings& sizes);
+
 // Ids in range, slots written before they are read, aliases one deep, lifetimes that cover all
 // uses.
 Status verify(const Plan& plan);
@@ -136,6 +161,8 @@ void set_lifetimes(Region& region);
 
 // The sizes of a slot.
 Result<op::Dims> dims_of(const Slot& slot, const op::Bindings& bindings);
+// What a tensor of these sizes takes in the slot's layout, padding included.
+Result<Bytes> bytes_of(const Slot& slot, const op::Dims& dims);
 
 // Offsets of slab slots so that no two that live at the same time overlap.
 struct Layout {

@@ -133,5 +133,52 @@ TEST(Verify, FindsReadsBeforeWritesAndAfterDeath) {
   EXPECT_FALSE(verify(plan));
 }
 
+TEST(Layout, CountsPaddingOfLayouts) {
+  Slot slot;
+  slot.type = op::Type::tensor(DType::kF16, {op::Expr(20), op::Expr(28)});
+  EXPECT_EQ(bytes_of(slot, {20, 28})->value, 20 * 28 * 2);
+  slot.layout = "mn: n/16 m/16 m%16 n%16";
+  EXPECT_EQ(bytes_of(slot, {20, 28})->value, 32 * 32 * 2);
+  Region region;
+  region.body.resize(1);
+  region.slots.push_back(slot);
+  EXPECT_EQ(lay_out(region, {})->size.value, 32 * 32 * 2);
+}
+
+TEST(Basis, IsKeptAndHeldAgainstWhatIsThere) {
+  Plan plan;
+  plan.device = "ascend910b2";
+  plan.planned_for = {{"batch", 8}};
+  plan.basis = Basis{"0123", "0.1.0", "f16", {{"", "ascend910b2", 0xabcdef0123456789u},
+                                              {"host", "cpu_avx512", 7}}};
+  auto back = from_json(to_json(plan));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->basis, plan.basis);
+  const Basis same = *plan.basis;
+  EXPECT_TRUE(check_basis(*back, same, {{"batch", 8}}));
+  const auto refused = [&](const Basis& other, const op::Bindings& sizes) {
+    auto status = check_basis(*back, other, sizes);
+    EXPECT_FALSE(status);
+    EXPECT_EQ(status.error().code, Code::kFailedPrecondition);
+    return status.error().message;
+  };
+  Basis other = same;
+  other.version = "0.2.0";
+  EXPECT_EQ(refused(other, {}), "the plan is for version 0.1.0, this is 0.2.0");
+  other = same;
+  other.model = "4567";
+  EXPECT_EQ(refused(other, {}), "the plan is for model 0123, this is 4567");
+  other = same;
+  other.chips[0].id = "ascend910a";
+  EXPECT_EQ(refused(other, {}), "the plan is for chip ascend910b2, this is ascend910a");
+  other = same;
+  other.chips[0].hash = 1;
+  EXPECT_EQ(refused(other, {}),
+            "the plan is for chip file ascend910b2 abcdef0123456789, this is 0000000000000001");
+  EXPECT_EQ(refused(same, {{"batch", 9}}), "the plan is for size batch = 8, this is 9");
+  plan.basis.reset();
+  EXPECT_FALSE(check_basis(plan, same, {}));
+}
+
 }  // namespace
 }  // namespace tessera::plan

@@ -308,6 +308,9 @@ Status Executor::Run::instruction(const Region& r, RegionState& state, size_t n,
                             r.slots[static_cast<size_t>(id)].storage == Storage::kAlias))
           TRY(place(r, state, id, cells, bindings, i));
       return host(r, n, cells);
+    case Kind::kCopy:
+      return error(Code::kUnimplemented, "a plan over several devices ('{}') cannot be run yet",
+                   i.place);
     case Kind::kBranch:
       TRY(flush());
       return branch(i, cells, bindings);
