@@ -29,7 +29,8 @@ op::Tensor weights(op::Dims dims) {
 
 ir::ValueId conv(ir::Builder& b, ir::ValueId x, int64_t in, int64_t out, int64_t k) {
   op::Attrs attrs;
-  attrs.set("pads", op::Ints{k / 2, k / 2, k / 2, k / 2});
+  attrs.set("pads_begin", op::Ints{k / 2, k / 2});
+  attrs.set("pads_end", op::Ints{k / 2, k / 2});
   return b.op("conv", {x, b.constant(weights({out, in, k, k}))}, std::move(attrs));
 }
 

@@ -13,7 +13,7 @@ TEST(Narrow, MakesEveryFloatNarrow) {
   auto graph = ir::parse(R"(graph @"g"(%0 "x": f32[n,4], %1 "i": i64[n]) {
   %2 = constant f32[4,4] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0}
   %3 = dot(%0, %2) : f32[n,4] from "fc"
-  %4 = convert(%1) {to = f32} : f32[n]
+  %4 = convert(%1) {to = dtype f32} : f32[n]
   return %3 "y", %4 "z", %1 "i"
 }
 )",
@@ -24,7 +24,7 @@ TEST(Narrow, MakesEveryFloatNarrow) {
   EXPECT_EQ(ir::print(*half), R"(graph @"g"(%0 "x": f16[n,4], %1 "i": i64[n]) {
   %2 = constant f16[4,4] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0}
   %3 = dot(%0, %2) : f16[n,4] from "fc"
-  %4 = convert(%1) {to = f16} : f16[n]
+  %4 = convert(%1) {to = dtype f16} : f16[n]
   return %3 "y", %4 "z", %1 "i"
 }
 )");

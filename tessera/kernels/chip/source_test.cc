@@ -25,7 +25,8 @@ op::Operand operand(op::Dims dims, DType type = DType::kF16) {
 op::Problem conv(int64_t n, int64_t c, int64_t size, int64_t m, int64_t k, int64_t groups = 1) {
   op::Problem p{op::find("conv"), {}, {}, {}};
   p.attrs.set("groups", groups);
-  p.attrs.set("pads", op::Ints{k / 2, k / 2, k / 2, k / 2});
+  p.attrs.set("pads_begin", op::Ints{k / 2, k / 2});
+  p.attrs.set("pads_end", op::Ints{k / 2, k / 2});
   p.in = {operand({n, c, size, size}), operand({m, c / groups, k, k})};
   p.in[1].constant = true;
   p.out = {operand({n, m, size, size})};
