@@ -106,5 +106,18 @@ TEST(Table, RowsAreUniqueAndWellFormed) {
   }
 }
 
+// A node need not yield the keys with their past.
+TEST(Table, AttentionCountsThePastWithOneOutput) {
+  const Type q = Type::tensor(DType::kF32, {2, 4, 3, 8}),
+             k = Type::tensor(DType::kF32, {2, 2, 5, 8}),
+             v = Type::tensor(DType::kF32, {2, 2, 5, 6}),
+             past = Type::tensor(DType::kF32, {2, 2, 7, 8}),
+             y = Type::tensor(DType::kF32, {2, 4, 3, 6});
+  const FlopsFn flops = find("attention")->flops;
+  const std::vector<const Type*> in{&q, &k, &v, nullptr, &past, &past};
+  EXPECT_EQ(flops({}, std::span(in).first(3), std::span(&y, 1)).value, 2 * 2 * 4 * 3 * 5 * (8 + 6));
+  EXPECT_EQ(flops({}, in, std::span(&y, 1)).value, 2 * 2 * 4 * 3 * 12 * (8 + 6));
+}
+
 }  // namespace
 }  // namespace tessera::op

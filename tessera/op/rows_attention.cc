@@ -79,8 +79,9 @@ Result<std::vector<Type>> attention_rule(const InferContext& c) {
 
 // Two products of S x (P+T) by the head sizes.
 Flops attention_flops(const Attrs&, std::span<const Type* const> in, std::span<const Type> out) {
-  const Dims q = in[0]->dims(), k = out[1].dims(), y = out[0].dims();
-  return Flops(2 * q[0] * q[1] * q[2] * k[2] * (q[3] + y[3]));
+  const Dims q = in[0]->dims(), y = out[0].dims();
+  const int64_t past = in.size() > 4 && in[4] ? in[4]->dims()[2] : 0;
+  return Flops(2 * q[0] * q[1] * q[2] * (in[1]->dims()[2] + past) * (q[3] + y[3]));
 }
 
 // rotary(x (B,H,S,E), cos, sin, positions? (B,S)): turns the pairs of the first `dim` channels (0:
