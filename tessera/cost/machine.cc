@@ -165,12 +165,38 @@ double launch_seconds(const Machine& machine, Work work) {
   return (own ? *own : launch.seconds).value.value;
 }
 
-double overlapped(double p, std::initializer_list<double> stages) {
-  const double longest = std::max(stages);
+namespace {
+
+// x^p and x^(1/p); whole p by multiplications and roots, for tiles are tried by the hundred.
+double power(double x, double p) {
+  if (p != std::floor(p) || p < 1 || p > 16) return std::pow(x, p);
+  double result = 1;
+  for (int i = static_cast<int>(p); i > 0; --i) result *= x;
+  return result;
+}
+double root(double x, double p) {
+  if (p == 2) return std::sqrt(x);
+  if (p == 4) return std::sqrt(std::sqrt(x));
+  if (p == 8) return std::sqrt(std::sqrt(std::sqrt(x)));
+  if (p == 3) return std::cbrt(x);
+  if (p == 6) return std::sqrt(std::cbrt(x));
+  return std::pow(x, 1 / p);
+}
+
+}  // namespace
+
+double overlapped(double p, std::span<const double> stages) {
+  double longest = 0;
+  for (const double s : stages) longest = std::max(longest, s);
   if (longest <= 0) return 0;
   double sum = 0;
-  for (const double s : stages) sum += std::pow(s / longest, p);
-  return longest * std::pow(sum, 1 / p);
+  for (const double s : stages)
+    if (s > 0) sum += power(s / longest, p);
+  return sum > 1 ? longest * root(sum, p) : longest;
+}
+
+double overlapped(double p, std::initializer_list<double> stages) {
+  return overlapped(p, std::span(stages.begin(), stages.size()));
 }
 
 Estimate finish(const Machine& machine, Tally tally) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,6 +94,7 @@ Estimate finish(const Machine& machine, Tally tally);
 
 // (a^p + b^p + ...)^(1/p): what stages that overlap take together; p = 1 is one after the other, a
 // large p as long as the longest.
+double overlapped(double p, std::span<const double> stages);
 double overlapped(double p, std::initializer_list<double> stages);
 
 inline double ceil_div(double a, double b) { return b > 0 ? __builtin_ceil(a / b) : 0; }

@@ -159,12 +159,10 @@ Timed time_of(const Figures& f, const Shared& shared, const Engaged& unit, const
   }
   const double computing =
       unit_cycles / f.unit_clock / shared.efficiency + (s.two_results ? 0 : leaving / f.clock);
-  double longest = computing;
-  for (const double cycles : engines) longest = std::max(longest, cycles / f.clock);
-  double sum = std::pow(computing / longest, shared.order);
-  for (const double cycles : engines)
-    if (cycles > 0) sum += std::pow(cycles / f.clock / longest, shared.order);
-  const double tile = longest * std::pow(sum, 1 / shared.order);
+  std::array<double, kMostEngines + 1> stages{};
+  for (size_t i = 0; i < kMostEngines; ++i) stages[i] = engines[i] / f.clock;
+  stages[kMostEngines] = computing;
+  const double tile = overlapped(shared.order, stages);
 
   // Until the first parts are there, and from the last product on, nothing overlaps.
   double first = 0;
