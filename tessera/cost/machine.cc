@@ -192,7 +192,8 @@ double overlapped(double p, std::span<const double> stages) {
   double sum = 0;
   for (const double s : stages)
     if (s > 0) sum += power(s / longest, p);
-  return sum > 1 ? longest * root(sum, p) : longest;
+  // What is far shorter than the longest does not count.
+  return sum > 1.0001 ? longest * root(sum, p) : longest;
 }
 
 double overlapped(double p, std::initializer_list<double> stages) {

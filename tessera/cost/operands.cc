@@ -89,6 +89,34 @@ double bytes_of(const op::Operand& operand) {
   return bound ? static_cast<double>(bound->places()) * bits_of_elements(operand) / 8 : packed;
 }
 
+double bytes_per_element(const op::Operand& operand) { return bits_of_elements(operand) / 8; }
+
+double dim(const op::Operand& operand, size_t axis) {
+  return axis < operand.dims.size() ? static_cast<double>(operand.dims[axis]) : 1;
+}
+
+double product_of(const op::Dims& dims, size_t first, size_t last) {
+  double p = 1;
+  for (size_t i = first; i < last && i < dims.size(); ++i) p *= static_cast<double>(dims[i]);
+  return p;
+}
+
+double input_bytes(const op::Problem& problem, size_t first, size_t last) {
+  double bytes = 0;
+  for (size_t i = first; i < last && i < problem.in.size(); ++i) bytes += bytes_of(problem.in[i]);
+  return bytes;
+}
+
+double input_bytes(const op::Problem& problem) {
+  return input_bytes(problem, 0, problem.in.size());
+}
+
+double output_bytes(const op::Problem& problem) {
+  double bytes = 0;
+  for (const op::Operand& o : problem.out) bytes += bytes_of(o);
+  return bytes;
+}
+
 std::vector<std::string> layout_names(const op::Operand& operand,
                                       const std::vector<std::string>& names) {
   if (row_major(operand)) return {"ND"};

@@ -14,6 +14,13 @@ namespace tessera::cost {
 double bytes_of(const op::Operand& operand);
 double bits_of_elements(const op::Operand& operand);  // bits of one element
 double elements_of(const op::Operand& operand);
+double bytes_per_element(const op::Operand& operand);
+double dim(const op::Operand& operand, size_t axis);  // 1 beyond the last
+double product_of(const op::Dims& dims, size_t first, size_t last);
+// Bytes of the inputs [first, last), and of all results.
+double input_bytes(const op::Problem& problem, size_t first, size_t last);
+double input_bytes(const op::Problem& problem);
+double output_bytes(const op::Problem& problem);
 
 // Names by which the changes of a chip's routes may know the operand's layout: "ND" where it is
 // row-major, or those of `names` whose expression is its own.

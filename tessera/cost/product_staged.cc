@@ -198,6 +198,11 @@ Tally staged_product(const Machine& machine, const Engaged& unit, const Product&
       .tail = machine.constant("product_seconds", 0)};
   Timed best;
   const auto try_one = [&](double bm, double bn, double split) {
+    // No tile is faster than its multiply-adds.
+    const double turns = ceil_div(p.batch * ceil_div(p.m, bm) * ceil_div(p.n, bn) * split, f.cores);
+    const double least =
+        turns * step_cycles(*unit.rate, std::min(bm, p.m), std::min(bn, p.n), p.deep() / split);
+    if (best.seconds >= 0 && least / (f.unit_clock * shared.efficiency) >= best.seconds) return;
     Sides s{bm, bn, 0, false};
     // The deepest part of k that fits, up to 256 bytes of it.
     for (const double bytes : {512.0, 256.0, 128.0, 64.0, 32.0}) {

@@ -138,6 +138,10 @@ Tally tiled_product(const Machine& machine, const Engaged& unit, const Product& 
             (p.deep() < split * 4 * f.step_depth ||
              p.batch * ceil_div(p.m, side.m) * ceil_div(p.n, side.n) * (split - 1) > 2 * f.cores))
           break;
+        // No tile is faster than its multiply-adds.
+        const double least = p.batch * round_up(p.m, side.m) * round_up(p.n, side.n) * p.deep() /
+                             (f.macs * f.cores * unit.sustained * f.efficiency);
+        if (best.seconds >= 0 && least >= best.seconds) break;
         const Candidate c{side.m, side.n, stages, resident, split};
         const Timed t = time_of(f, p, c, unit.sustained);
         if (best.seconds >= 0 && t.seconds >= best.seconds) continue;
