@@ -21,7 +21,7 @@ struct Place {
 };
 
 // Engines by number, so that trying a tile allocates nothing.
-constexpr size_t kMostEngines = 12;
+constexpr size_t kMostEngines = 8;
 using Cycles = std::array<double, kMostEngines>;
 
 struct Copy {
@@ -198,11 +198,18 @@ Tally staged_product(const Machine& machine, const Engaged& unit, const Product&
       .tail = machine.constant("product_seconds", 0)};
   Timed best;
   const auto try_one = [&](double bm, double bn, double split) {
-    // No tile is faster than its multiply-adds.
+    // No tile is faster than its multiply-adds, nor than its first copies.
     const double turns = ceil_div(p.batch * ceil_div(p.m, bm) * ceil_div(p.n, bn) * split, f.cores);
-    const double least =
-        turns * step_cycles(*unit.rate, std::min(bm, p.m), std::min(bn, p.n), p.deep() / split);
-    if (best.seconds >= 0 && least / (f.unit_clock * shared.efficiency) >= best.seconds) return;
+    const double m = std::min(bm, p.m), n = std::min(bn, p.n), depth = p.deep() / split;
+    double least =
+        turns * step_cycles(*unit.rate, m, n, depth) / (f.unit_clock * shared.efficiency);
+    if (!f.ways.a.empty() && !f.ways.b.empty()) {
+      const bool together = f.ways.a[0].engine == f.ways.b[0].engine;
+      const double bytes = m * p.a_bytes * p.a_share() + (together ? n * p.b_bytes : 0);
+      least = std::max(
+          least, turns * depth * bytes / (f.ways.a[0].route->bytes_per_cycle.value * f.clock));
+    }
+    if (best.seconds >= 0 && least >= best.seconds) return;
     Sides s{bm, bn, 0, false};
     // The deepest part of k that fits, up to 256 bytes of it.
     for (const double bytes : {512.0, 256.0, 128.0, 64.0, 32.0}) {
@@ -215,10 +222,13 @@ Tally staged_product(const Machine& machine, const Engaged& unit, const Product&
     if (best.seconds < 0 || t.seconds < best.seconds) best = t;
   };
   const double most_m = round_up(p.m, f.step_m), most_n = round_up(p.n, f.step_n);
-  for (const double bm : kSides) {
-    if (bm > kSides.front() && bm >= 2 * most_m) break;
-    for (const double bn : kSides) {
-      if (bn > kSides.front() && bn >= 2 * most_n) break;
+  // The largest first: what is found early spares most of the others.
+  for (size_t i = kSides.size(); i-- > 0;) {
+    const double bm = kSides[i];
+    if (i > 0 && bm >= 2 * most_m) continue;
+    for (size_t j = kSides.size(); j-- > 0;) {
+      const double bn = kSides[j];
+      if (j > 0 && bn >= 2 * most_n) continue;
       // More than four times as long as wide only where there is not more of it.
       if ((bm > 4 * bn && bn < most_n) || (bn > 4 * bm && bm < most_m)) continue;
       try_one(bm, bn, 1);

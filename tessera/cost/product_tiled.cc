@@ -131,6 +131,11 @@ Tally tiled_product(const Machine& machine, const Engaged& unit, const Product& 
     const double ring = (side.m * p.a_bytes + side.n * p.b_bytes) * f.step_depth;
     for (double resident = 1; resident <= 4; ++resident) {
       if (side.m * side.n * 4 * resident > f.registers / 2) break;
+      // Another block on a core helps only where there are blocks for it.
+      if (resident > 1 &&
+          p.batch * ceil_div(p.m, side.m) * ceil_div(p.n, side.n) * kSplits.back() <=
+              f.cores * (resident - 1))
+        break;
       const double stages = std::min(std::floor(f.shared / resident / ring), f.most_stages);
       if (stages < 2) break;
       for (const double split : kSplits) {
@@ -138,6 +143,9 @@ Tally tiled_product(const Machine& machine, const Engaged& unit, const Product& 
             (p.deep() < split * 4 * f.step_depth ||
              p.batch * ceil_div(p.m, side.m) * ceil_div(p.n, side.n) * (split - 1) > 2 * f.cores))
           break;
+        if (resident > 1 && p.batch * ceil_div(p.m, side.m) * ceil_div(p.n, side.n) * split <=
+                                f.cores * (resident - 1))
+          continue;
         // No tile is faster than its multiply-adds.
         const double least = p.batch * round_up(p.m, side.m) * round_up(p.n, side.n) * p.deep() /
                              (f.macs * f.cores * unit.sustained * f.efficiency);
