@@ -19,6 +19,7 @@ endfunction()
 tessera_check(layers fast ${Python3_EXECUTABLE} tools/check_layers.py)
 tessera_check(layers.test fast ${Python3_EXECUTABLE} tools/check_layers_test.py)
 tessera_check(cli.end_to_end fast ${Python3_EXECUTABLE} tools/cli_test.py $<TARGET_FILE:tessera>)
+tessera_check(accuracy fast ${Python3_EXECUTABLE} tools/accuracy.py --tessera $<TARGET_FILE:tessera>)
 tessera_check(install fast ${Python3_EXECUTABLE} tools/install_test.py ${CMAKE_BINARY_DIR} ${CMAKE_COMMAND})
 # numpy is in the venv.
 if(TESSERA_PYTHON)

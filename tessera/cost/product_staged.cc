@@ -18,6 +18,7 @@ struct Place {
   std::string name;
   double bytes = 0;
   bool shared = false;  // with another operand
+  double copies = 2;    // of an operand: one is loaded while the other is used
 };
 
 // Engines by number, so that trying a tile allocates nothing.
@@ -53,7 +54,10 @@ Place place_of(const chip::Chip& chip, const chip::Unit& unit, const char* opera
   if (found == unit.operands.end()) return {};
   const auto memory = chip.memory.find(found->second.memory);
   if (memory == chip.memory.end()) return {found->second.memory};
-  return {found->second.memory, static_cast<double>(memory->second.capacity_bytes.value.value)};
+  Place place{found->second.memory, static_cast<double>(memory->second.capacity_bytes.value.value)};
+  // Registers are renamed or loaded just in time.
+  if (memory->second.kind == chip::MemoryKind::kRegisters) place.copies = 1;
+  return place;
 }
 
 Figures figures_of(const Machine& machine, const Engaged& unit) {
@@ -100,7 +104,7 @@ bool fits(const Figures& f, const Product& p, Sides& s) {
   if (f.a.bytes <= 0) return true;
   if (f.a.shared) {
     s.two_results = false;
-    return 2 * s.k * (s.m * p.a_bytes + s.n * p.b_bytes) + result <= f.a.bytes;
+    return f.a.copies * s.k * (s.m * p.a_bytes + s.n * p.b_bytes) + result <= f.a.bytes;
   }
   s.two_results = 2 * result <= f.c.bytes;
   return 2 * s.m * s.k * p.a_bytes <= f.a.bytes && 2 * s.n * s.k * p.b_bytes <= f.b.bytes &&
@@ -124,6 +128,7 @@ void add_copies(const Copy& copy, double bytes, double count, double start, Cycl
 
 struct Shared {
   double memory, cache, cache_bytes, latency, order, efficiency, tail;
+  double block;  // side of what a core's own cache holds, in elements; 0: it has none
 };
 
 Timed time_of(const Figures& f, const Shared& shared, const Engaged& unit, const Product& p,
@@ -172,7 +177,9 @@ Timed time_of(const Figures& f, const Shared& shared, const Engaged& unit, const
   t.first = (first + leaving) / f.clock + shared.latency + shared.tail;
 
   // All cores read through the cache they share.
-  const double traffic = tiles * (a_bytes * p.a_share() + b_bytes);
+  double traffic = tiles * (a_bytes * p.a_share() + b_bytes);
+  if (shared.block > 0)  // cores with caches of their own read blocks, of which they take tiles
+    traffic = p.a_memory * ceil_div(p.n, shared.block) + p.b_memory * ceil_div(p.m, shared.block);
   const double at_once = std::min(tiles, f.cores);
   t.bytes = cached_reads(p, s.m, s.n, at_once, shared.cache_bytes) + p.c_memory * split;
   t.memory = t.bytes / shared.memory;
@@ -181,6 +188,20 @@ Timed time_of(const Figures& f, const Shared& shared, const Engaged& unit, const
   t.unit = turns * unit_cycles;
   for (double& cycles : engines) cycles *= turns;
   return t;
+}
+
+}  // namespace
+
+namespace {
+
+// The side of square blocks of both operands and the result, in f32, that the largest cache of a
+// core holds.
+double core_block(const Machine& machine, const Engaged& unit) {
+  double largest = 0;
+  for (const auto& entry : machine.chip().memory)
+    if (entry.second.kind == chip::MemoryKind::kCache && entry.second.core == unit.unit->core)
+      largest = std::max(largest, static_cast<double>(entry.second.capacity_bytes.value.value));
+  return std::sqrt(largest / 12);
 }
 
 }  // namespace
@@ -195,7 +216,8 @@ Tally staged_product(const Machine& machine, const Engaged& unit, const Product&
       .latency = machine.latency(),
       .order = machine.constant("overlap_order", 8),
       .efficiency = machine.matrix_efficiency(p.type, 1),
-      .tail = machine.constant("product_seconds", 0)};
+      .tail = machine.constant("product_seconds", 0),
+      .block = core_block(machine, unit)};
   Timed best;
   const auto try_one = [&](double bm, double bn, double split) {
     // No tile is faster than its multiply-adds, nor than its first copies.
