@@ -5,6 +5,7 @@
 
 #include "tessera/chip/chip.h"
 #include "tessera/layout/formats.h"
+#include "tessera/layout/xla.h"
 
 namespace tessera::chip {
 namespace {
@@ -28,9 +29,8 @@ struct Verifier {
     if (!storage_bits(type)) refuse(at, fmt::format("no element type or mode '{}'", type));
   }
   void known_layout(const std::string& at, const std::string& layout) {
-    const auto named = layout::format_layout(layout, {});
-    if (named || named.error().code != Code::kNotFound) return;
-    if (!layout::Layout::parse(layout))
+    if (layout::find_format(layout) != nullptr || layout::Layout::parse(layout)) return;
+    if (!layout::is_xla(layout) || !layout::parse_xla(layout))
       refuse(at, fmt::format("'{}' is neither a layout format nor an expression", layout));
   }
   void known_layouts(const std::string& at, const std::vector<std::string>& layouts) {

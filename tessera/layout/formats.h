@@ -1,6 +1,10 @@
 // Names that vendors give to layouts, as a table of layout expressions.
-// C0 = 32 bytes of elements (f16: 16, f32: 8, i8: 32, i4: 64); a fractal has 16 rows of C0.
-// Sources: CANN's guide on data formats; MindSpore's trans.cc for groups, C04 and RNN.
+//   Ascend   C0 = 32 bytes of elements (f16: 16, f32: 8, i8: 32, i4: 64); a fractal has 16 rows of
+//   C0 TPU      tiles of 8 x 128 words of 32 bits; narrower types share a word between rows AMX
+//   tiles of 16 rows of 64 bytes; what is summed over comes in words of 32 bits NVIDIA   shared
+//   memory: pieces of 16 bytes, swizzled so that 8 rows of one column meet 32 banks
+// Sources: CANN's guide on data formats; MindSpore's trans.cc for groups, C04 and RNN; XLA's notes
+// on tiled layouts; Intel's manual, AMX; PTX's manual, matrix operands in shared memory.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +38,25 @@ struct FormatInfo {
   std::string_view letters;  // default logical axes, without batch: "mn", "nchw"
   bool batched;              // takes leading batch axes
   std::string_view summary;
+  std::string_view alias = {};  // a shorter name: "NZ"
 };
 
 std::span<const FormatInfo> formats();
 
-// kNotFound for an unknown name; kInvalidArgument for axes, groups or sizes that the format does
-// not take. "NZ" and "5HD" are other names of FRACTAL_NZ and NC1HWC0; case does not matter.
+// The format of that name or alias, in any case; nullptr: there is none.
+const FormatInfo* find_format(std::string_view name);
+
+// kNotFound for an unknown name; kInvalidArgument for types, axes, groups or sizes that the format
+// does not take.
 Result<Layout> format_layout(std::string_view name, const FormatRequest& request);
+
+// Sizes that show what a format does, and that it takes: for lists and tests.
+FormatRequest sample_request(const FormatInfo& format, DType dtype);
+
+// A layout however it is written: a format's name, an expression ("mn: n m", or "n m" of axes
+// request.letters, else `letters`), or XLA's notation ("{0,1:T(8,128)}"). Errors name the text.
+Result<Layout> layout_from(std::string_view text, const FormatRequest& request,
+                           std::string_view letters = {});
 
 // Names of all formats that, for this request, place every element as `bound` does. Size-1 axes and
 // small channels make formats coincide: all are returned.
