@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 import zipfile
 from pathlib import Path
 
@@ -92,7 +93,7 @@ class Help(Cli):
     def test_every_verb_has_examples_and_json(self):
         listed = self.text("--help").split("Subcommands:")[1].split("Examples:")[0]
         verbs = [line.split()[0] for line in listed.splitlines() if line.strip()]
-        self.assertEqual(verbs, ["devices", "inspect", "run", "bench", "plan", "explain", "calibrate"])
+        self.assertEqual(verbs, ["devices", "inspect", "run", "bench", "plan", "explain", "calibrate", "layout"])
         for verb in verbs:
             text = self.text(verb, "--help")
             self.assertIn(f"Examples:\n  tessera {verb}", text)
@@ -211,6 +212,69 @@ class Devices(Cli):
 
     def test_unknown_device(self):
         self.refused("run", "m.onnx", "--random", "1", "--device", "abacus", says=["abacus", "cpu"])
+
+
+class Layout(Cli):
+    def test_fractals(self):
+        small = self.json("layout", "f16[4,4]", "--to", "mn: n/2 m/2 m%2 n%2")
+        self.assertEqual(small["order"], [0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15])
+        self.assertEqual((small["to"]["padding"], small["to"]["tax"]), (0, 1))
+        nz = self.json("layout", "f16[20,28]", "--to", "nz")
+        self.assertEqual(nz["to"]["shape"], [2, 2, 16, 16])
+        self.assertEqual((nz["to"]["bytes"], nz["to"]["padding"]), (2048, 464))
+        self.assertAlmostEqual(nz["to"]["tax"], 2048 / 1120)
+        self.assertEqual(nz["order"][:17], list(range(16)) + [28])
+        self.assertIsNone(nz["order"][1023])
+        self.assertIn("FRACTAL_NZ", nz["formats"])
+        self.assertEqual(nz["conversion"], {"read_bytes": 1120, "written_bytes": 2048, "run_bytes": 28})
+
+    def test_pictures(self):
+        text = self.text("layout", "f16[4,4]", "--to", "mn: n/2 m/2 m%2 n%2")
+        self.assertIn(" 0  1          8  9          2  3         10 11\n", text)
+        self.assertIn("layout tax 1.00", text)
+        self.assertIn("... ", self.text("layout", "f16[400,4000]", "--to", "nz"))
+        self.assertNotIn("where each element", self.text("layout", "f16[4,4]", "--to", "nd", "--rows", "0"))
+        self.assertIn("0 places", self.text("layout", "f16[0,4]", "--to", "nz"))
+        self.json("layout", "f16[20,28]", "--to", "nz", "--svg", "nz.svg")
+        svg = xml.etree.ElementTree.parse(self.folder / "nz.svg").getroot()
+        tips = [t.text for t in svg.iter("{http://www.w3.org/2000/svg}title")]
+        self.assertEqual(tips.count("padding"), 464)
+        self.assertEqual(sum(t.startswith("element ") for t in tips), 560)
+        self.assertIn("m 1 n 0: place 16", tips)
+
+    def test_however_it_is_written(self):
+        tiled = self.json("layout", "bf16[20,300]{1,0:T(8,128)(2,1)}")
+        self.assertEqual(tiled["to"]["layout"], "ab: a/8 b/128 a%8/2 b%128 a%2")
+        self.assertIn("TPU_TILED", tiled["formats"])
+        self.assertEqual(self.json("layout", "f32[3,5]", "--to", "{1,0:T(2,2)}")["to"]["bytes"], 96)
+        image = self.json("layout", "f16[1,224,224,3]", "--to", "5hd", "--letters", "nhwc")
+        self.assertEqual(image["to"]["shape"], [1, 1, 224, 224, 16])
+        self.assertAlmostEqual(image["to"]["tax"], 16 / 3)
+        grouped = self.json("layout", "f16[32,1,3,3]", "--to", "fractal_z", "--groups", "32")
+        self.assertEqual(grouped["to"]["shape"], [18, 1, 16, 16])
+        self.assertTrue(self.json("layout", "f16[8,16]", "--to", "zz", "--from", "mn: m n")["same_places"])
+        self.assertEqual(self.json("layout", "f16[8,9]", "--to", "n m", "--from", "mn: m n")["to"]["layout"], "mn: n m")
+
+    def test_list(self):
+        formats = {f["name"]: f for f in self.json("layout", "--list", "--dtype", "i8")["formats"]}
+        self.assertEqual(formats["FRACTAL_NZ"]["layout"], "mn: n/32 m/16 m%16 n%32")
+        self.assertIn("32 bits", formats["AMX_C"]["refused"])
+        taking = [f["name"] for f in self.json("layout", "f16[1,3,8,8]", "--list")["formats"]]
+        self.assertIn("NC1HWC0_C04", taking)
+        self.assertNotIn("ND_RNN_BIAS", taking)
+        self.assertIn("FRACTAL_Z_3D", self.text("layout", "--list"))
+
+    def test_what_is_wrong(self):
+        self.refused("layout", says=["TYPE is missing"])
+        self.refused("layout", "f16[4,4]", says=["--to is missing", "--list"])
+        self.refused("layout", "f17[4,4]", "--to", "nz", says=["f17"])
+        self.refused("layout", "f16[4,x]", "--to", "nz", says=["no type with sizes"])
+        self.refused("layout", "f16[4]", "--to", "nz", says=["FRACTAL_NZ", "--to 'nz' of f16[4]"])
+        self.refused("layout", "f16[4,4]", "--to", "fractal", says=["no layout format 'fractal'", "FRACTAL_NZ"])
+        self.refused("layout", "f16[4,4]", "--to", "m%3 n", "--letters", "mn", says=["--to 'm%3 n'"])
+        self.refused("layout", "f16[4,4]", "--to", "{1,0:T(8,128)", says=["expected", "XLA layout"])
+        self.refused("layout", "f32[4,4]", "--to", "amx_a", says=["8 or 16 bits, f32 has 32"])
+        self.refused("layout", "f16[4,4]", "--to", "nz", "--svg", "no/such/place.svg", says=["place.svg"])
 
 
 class Inspect(Cli):

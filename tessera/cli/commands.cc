@@ -9,9 +9,9 @@
 namespace tessera::cli {
 namespace {
 
-constexpr Job (*kCommands[])(Parser&) = {devices_command,  inspect_command, run_command,
-                                         bench_command,    plan_command,    explain_command,
-                                         calibrate_command};
+constexpr Job (*kCommands[])(Parser&) = {devices_command,   inspect_command, run_command,
+                                         bench_command,     plan_command,    explain_command,
+                                         calibrate_command, layout_command};
 
 constexpr const char* kFooter =
     "Examples:\n"

@@ -25,6 +25,7 @@ Job bench_command(Parser& parser);
 Job plan_command(Parser& parser);
 Job explain_command(Parser& parser);
 Job calibrate_command(Parser& parser);
+Job layout_command(Parser& parser);
 
 // Parses the arguments (the program's name first), does the job and returns the exit code. Prints.
 int dispatch(const std::vector<std::string>& arguments);

@@ -1,7 +1,9 @@
 #include "tessera/cli/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +14,7 @@
 namespace tessera::cli {
 namespace {
 
-std::string styled(std::string_view text, int style) {
+std::string styled(std::string_view text, std::string_view style) {
   static const bool colours = [] {
     const char* no = std::getenv("NO_COLOR");
     const char* term = std::getenv("TERM");
@@ -42,9 +44,22 @@ Status print_json(const Json& json) {
 
 void print_error(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
-std::string bold(std::string_view text) { return styled(text, 1); }
-std::string red(std::string_view text) { return styled(text, 31); }
-std::string green(std::string_view text) { return styled(text, 32); }
+std::string bold(std::string_view text) { return styled(text, "1"); }
+std::string red(std::string_view text) { return styled(text, "31"); }
+std::string green(std::string_view text) { return styled(text, "32"); }
+
+std::string painted(std::string_view text, int64_t hue) {
+  constexpr std::array<std::string_view, kHues> kStyles{"30;48;5;153", "30;48;5;223", "30;48;5;157",
+                                                        "30;48;5;218", "30;48;5;189", "30;48;5;229",
+                                                        "30;48;5;159", "30;48;5;252"};
+  return styled(text, kStyles[static_cast<size_t>(hue) % kHues]);
+}
+
+int columns() {
+  constexpr int kInFiles = 100;
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kInFiles;
+}
 
 std::string visible(std::string_view text) {
   std::string out;

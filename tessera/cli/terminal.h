@@ -27,6 +27,11 @@ void print_error(std::string_view text);
 std::string bold(std::string_view text);
 std::string red(std::string_view text);
 std::string green(std::string_view text);
+// On one of `kHues` backgrounds, counted around.
+inline constexpr int kHues = 8;
+std::string painted(std::string_view text, int64_t hue);
+// Of the terminal, or of lines that suit a file.
+int columns();
 
 // Printable: control characters become "\x1b".
 std::string visible(std::string_view text);

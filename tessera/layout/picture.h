@@ -16,7 +16,7 @@ namespace tessera::layout {
 struct PictureLimits {
   int64_t rows = 64;     // of a block, and of the tensor
   int64_t columns = 64;  // likewise
-  int64_t blocks = 64;
+  int64_t blocks = 16;
 };
 
 struct Picture {
