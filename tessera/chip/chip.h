@@ -163,21 +163,43 @@ enum class Rounding : uint8_t { kNearestEven, kNearestAway, kTowardZero, kDown, 
 enum class Subnormals : uint8_t { kKept, kFlushedInputs, kFlushed };
 enum class Overflow : uint8_t { kInfinity, kSaturate };
 
+// What a sum that is no number becomes: the quiet NaN of its format, or sign 0 and all other
+// bits 1.
+enum class Nan : uint8_t { kQuiet, kOnes };
+
 // How a matrix unit rounds, for one type or mode of its operands: products are exact; `group` of
-// them and the sum so far are added in `order`, aligned to the largest with `fraction_bits` kept,
-// and the result is rounded to `result_bits` of mantissa.
+// them and the sum so far are added in `order`, and each sum is rounded to `result_bits` of
+// mantissa.
+//   kFused       all at once, aligned to the largest exponent with `fraction_bits` kept of each, or
+//                exactly. A product's exponent is the sum of its operands'; that of a subnormal is
+//                the least of its format, and zeros lift nothing. With `sum_bits`, the products are
+//                added so among themselves, `parts` of them apart (2: those of even and those of
+//                odd k), and the accumulator joins their sum in a second step, all rounded down.
+//   kTree        products rounded to the accumulator's type, then added in pairs, and so on; the
+//                accumulator last. Operands that are flushed lose their sign.
+//   kSequential  multiplied and added one after the other, each rounded once
+//   kEvenOdd     as kSequential, products of even k and of odd k to sums of their own from 0; both
+//                are added, and then the accumulator
 struct Numerics {
   std::string accumulate;
   SumOrder order = SumOrder::kFused;
   Count group;
   std::optional<Count> fraction_bits = {};  // kFused: kept when aligned; none: exact
   std::optional<Rounding> alignment = {};   // kFused: what becomes of the bits beyond
+  std::optional<Count> parts = {};          // kFused with sum_bits: sums of products; 1 if not said
+  std::optional<Count> sum_bits = {};       // fractional bits of the sum of products
+  std::optional<Count> total_bits = {};     // and of its total with the accumulator, normalised
+  std::optional<Count> reach = {};  // an accumulator whose exponent is further below counts as 0
+  std::optional<Count> exact = {};  // kFused: products that become one addend, of their scales'
+                                    // exponent, without loss
   Rounding rounding = Rounding::kNearestEven;
-  std::optional<Count> result_bits = {};   // none: all of `accumulate`
-  std::optional<Count> operand_bits = {};  // mantissa kept of each operand, the leading 1 aside
+  std::optional<Rounding> f16_rounding = {};  // where sums may be kept in f16: theirs
+  std::optional<Count> result_bits = {};      // none: all of `accumulate`
+  std::optional<Count> operand_bits = {};     // mantissa kept of each operand, the leading 1 aside
   std::optional<Rounding> operand_rounding = {};
   Subnormals subnormals = Subnormals::kKept;
   std::vector<std::string> overflow = {};  // "infinity", "saturate"; the default first
+  std::optional<Nan> nan = {};
   std::string note = {};
 };
 

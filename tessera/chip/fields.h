@@ -70,6 +70,8 @@ inline constexpr std::array<Name<Subnormals>, 3> kSubnormals{
      {Subnormals::kFlushedInputs, "flushed_inputs"},
      {Subnormals::kFlushed, "flushed"}}};
 
+inline constexpr std::array<Name<Nan>, 2> kNans{{{Nan::kQuiet, "quiet"}, {Nan::kOnes, "ones"}}};
+
 template <class E, size_t N>
 constexpr std::string_view name_in(const std::array<Name<E>, N>& names, E value) {
   for (const auto& [candidate, name] : names)
@@ -179,12 +181,19 @@ void fields(V& v, Numerics& n) {
   v.number("group", n.group, kCounts, "products that are added at once");
   v.number("fraction_bits", n.fraction_bits, kBits, "kept of each addend when aligned");
   v.choice("alignment", n.alignment, kRoundings, "of the bits beyond those");
+  v.number("parts", n.parts, kCounts, "sums that products make before the accumulator joins");
+  v.number("sum_bits", n.sum_bits, kBits, "kept of those sums when the accumulator joins");
+  v.number("total_bits", n.total_bits, kBits, "kept of the total before it is rounded");
+  v.number("reach", n.reach, kBits, "binary orders below the largest that the accumulator counts");
+  v.number("exact", n.exact, kCounts, "products that make one addend without loss");
   v.choice("rounding", n.rounding, kRoundings, kRequired, "of each sum");
+  v.choice("f16_rounding", n.f16_rounding, kRoundings, "of sums kept in f16, where they may be");
   v.number("result_bits", n.result_bits, kBits, "mantissa of each sum");
   v.number("operand_bits", n.operand_bits, kBits, "mantissa kept of each operand");
   v.choice("operand_rounding", n.operand_rounding, kRoundings, "of operands");
   v.choice("subnormals", n.subnormals, kSubnormals, kRequired, "of inputs, and of sums");
   v.list("overflow", n.overflow, "infinity, saturate; the default first");
+  v.choice("nan", n.nan, kNans, "bits of a sum that is no number");
   v.text("note", n.note, kOptional, "what else is known, or is not");
 }
 

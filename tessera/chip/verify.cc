@@ -155,7 +155,22 @@ struct Verifier {
         refuse(at + "/operand_rounding", "is missing: operands lose bits");
       if (numerics.fraction_bits && !numerics.alignment)
         refuse(at + "/alignment", "is missing: addends lose bits");
+      check_sums(at, numerics);
     }
+  }
+
+  void check_sums(const std::string& at, const Numerics& n) {
+    const bool fused = n.order == SumOrder::kFused;
+    if (!fused && n.fraction_bits) refuse(at + "/fraction_bits", "is for sums in order 'fused'");
+    if (n.sum_bits && !(fused && n.fraction_bits))
+      refuse(at + "/sum_bits", "needs order 'fused' and fraction_bits");
+    for (const auto& [name, fact] :
+         {std::pair("parts", &n.parts), {"total_bits", &n.total_bits}, {"reach", &n.reach}})
+      if (*fact && !n.sum_bits) refuse(fmt::format("{}/{}", at, name), "needs sum_bits");
+    for (const auto& [name, fact] : {std::pair("parts", &n.parts), {"exact", &n.exact}})
+      if (*fact && n.group.value % (*fact)->value != 0)
+        refuse(fmt::format("{}/{}", at, name),
+               fmt::format("{}, need a divisor of group, {}", (*fact)->value, n.group.value));
   }
 
   void check_threads() {

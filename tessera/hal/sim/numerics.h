@@ -1,6 +1,6 @@
-// The arithmetic of a chip's matrix unit, bit by bit, as the chip's `numerics` tell it: how operands
-// lose bits, how many products are added at once, how addends are aligned and sums rounded, what
-// becomes of subnormals, infinities and NaNs.
+// The arithmetic of a chip's matrix unit, bit by bit, as the chip's `numerics` tell it: how
+// operands lose bits, how many products are added at once, how addends are aligned and sums
+// rounded, what becomes of subnormals, infinities and NaNs.
 //
 //   M, N, K: extents of c[M,N] += a[M,K] b[K,N], row-major; G: products added at once
 //
@@ -25,8 +25,8 @@ struct Rule;  // rule.h
 
 // What a program may choose where the chip offers it; empty: the chip's default.
 struct Modes {
-  std::string accumulate = {};                  // "f16": sums of f16 where the unit keeps those
-  std::string overflow = {};                    // "infinity", "saturate"
+  std::string accumulate = {};                    // "f16": sums of f16 where the unit keeps those
+  std::string overflow = {};                      // "infinity", "saturate"
   std::optional<Rounding> operand_rounding = {};  // of operands that lose bits: hf32's other mode
 };
 
@@ -42,12 +42,12 @@ class MatrixUnit {
   DType accumulate() const;  // f32, f16 (kept in float), f64 or i32
   int64_t group() const;     // G
 
-  // c += a b. The elements of a and b are values of the operand type, those of c of the accumulator's;
-  // for tf32, hf32 and their like any f32: the unit drops what it does not multiply.
+  // c += a b. The elements of a and b are values of the operand type, those of c of the
+  // accumulator's; for tf32, hf32 and their like any f32: the unit drops what it does not multiply.
   // @pre accumulate() is f32 or f16
   void multiply(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
                 int64_t ldb, float* c, int64_t ldc) const;
-  // The same for integers, whose sums wrap or, in that mode, saturate at the end of each group.
+  // The same for integers, whose sums wrap.
   // @pre accumulate() is i32
   void multiply(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
                 int64_t ldb, int32_t* c, int64_t ldc) const;
@@ -58,10 +58,11 @@ class MatrixUnit {
   // What the unit makes of operands before it multiplies: bits dropped, subnormals flushed.
   void round_operands(std::span<float> values) const;
 
+  // Internal to the module.
+  explicit MatrixUnit(const Rule& rule);
   const Rule& rule() const { return *rule_; }
 
  private:
-  explicit MatrixUnit(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
   std::shared_ptr<const Rule> rule_;
 };
 
@@ -70,7 +71,7 @@ struct OutputCast {
   Rounding rounding = Rounding::kNearestEven;
   // What is out of range becomes the largest finite value and NaN becomes 0.
   bool saturate = false;
-  float scale = 1;  // of integers on their way to floats and of floats to integers; multiplied first
+  float scale = 1;  // multiplied first, in f32
 };
 // values[i] = the value of type `to` that it becomes. Integers: rounded, then saturated or, if not
 // so asked, reduced to their low bits. @pre `to` is a float of at most 32 bits or an integer of at
