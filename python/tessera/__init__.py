@@ -4,9 +4,13 @@
     m = tessera.load("m.onnx", threads=4)
     y = m(data=array)
 
+    tessera.chips()                     # names in the catalog
+    tessera.chip("h100_sxm").peaks
+
 Inputs are numpy arrays, whatever speaks DLPack, or plain numbers and lists; outputs are numpy arrays. Nothing is copied where
 layouts allow. A model may be called from several threads at once: Python's lock is let go meanwhile.
 """
+import json
 import os
 
 from . import _tessera
@@ -14,7 +18,7 @@ from ._convert import Tensor, from_python, to_numpy
 from ._errors import Error, InputError, InternalError, UnavailableError
 
 __version__ = _tessera.__version__
-__all__ = ["Error", "InputError", "InternalError", "Model", "Port", "Tensor", "UnavailableError", "load"]
+__all__ = ["Chip", "Error", "InputError", "InternalError", "Model", "Port", "Tensor", "UnavailableError", "chip", "chips", "load"]
 
 
 class Port:
@@ -81,3 +85,26 @@ def load(model, *, threads=0, device="cpu", dims=None, shapes=None, memory_limit
     """
     source = model if isinstance(model, bytes) else os.fspath(model)
     return Model(_tessera.load(source, device, threads, dims or {}, {k: list(v) for k, v in (shapes or {}).items()}, memory_limit, precision))
+
+
+class Chip:
+    """Made by chip(). `data` is the chip's file, whole: each number an object of its value and its source. `peaks` are dicts of
+    unit, type, flops_per_second, ridge (operations per byte of device memory) and the arithmetic behind them."""
+
+    def __init__(self, id, text, peaks):
+        self.id = id
+        self.data = json.loads(text)
+        self.peaks = peaks
+
+    def __repr__(self):
+        return f"Chip({self.id!r}, {self.data['name']!r})"
+
+
+def chips():
+    """Names of all chips: those built in and those in the folders that the environment's TESSERA_CHIPS lists."""
+    return _tessera.chips()
+
+
+def chip(name):
+    """A chip by its name, or by the path of a file."""
+    return Chip(*_tessera.chip(os.fspath(name)))

@@ -57,3 +57,11 @@ def load(
     shapes: Mapping[str, Sequence[int]] | None = ...,
     memory_limit: int = ...,
 ) -> Model: ...
+
+class Chip:
+    id: str
+    data: dict[str, Any]
+    peaks: list[dict[str, Any]]
+
+def chips() -> list[str]: ...
+def chip(name: str | os.PathLike[str]) -> Chip: ...

@@ -249,5 +249,36 @@ class Threads(unittest.TestCase):
         self.assertEqual(caught.exception.code, "deadline exceeded")
 
 
+class Chips(unittest.TestCase):
+    def test_names(self):
+        names = tessera.chips()
+        self.assertEqual(names, sorted(names))
+        self.assertIn("ascend910b2", names)
+
+    def test_a_chip_has_its_file_and_its_peaks(self):
+        chip = tessera.chip("h100_sxm")
+        self.assertEqual(chip.id, "h100_sxm")
+        self.assertEqual(chip.data["cores"]["sm"]["count"]["value"], 132)
+        self.assertTrue(chip.data["cores"]["sm"]["count"]["cite"].startswith("published: "))
+        fastest = max(p["flops_per_second"] for p in chip.peaks if p["type"] == "f16")
+        self.assertAlmostEqual(fastest / 1e12, 989.4, delta=0.1)
+        self.assertTrue(all(p["ridge"] > 0 and p["arithmetic"] for p in chip.peaks))
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "mine.json")
+            with open(path, "w") as file:
+                file.write('{"schema": "tessera.chip/1", "extends": "gemmini", "name": "Mine"}')
+            self.assertEqual(tessera.chip(path).data["name"], "Mine")
+            with open(path, "w") as file:
+                file.write('{"schema": "tessera.chip/1", "extends": "gemmini", "nome": 1}')
+            with self.assertRaisesRegex(tessera.InputError, "/nome"):
+                tessera.chip(path)
+
+    def test_an_unknown_name_is_told_with_similar_ones(self):
+        with self.assertRaisesRegex(tessera.Error, "h100_sxm"):
+            tessera.chip("h100")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -8,6 +8,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "tessera/chip/catalog.h"
+#include "tessera/chip/figures.h"
 #include "tessera/dlpack/tensor.h"
 #include "tessera/session/model.h"
 
@@ -231,6 +233,22 @@ py::dict counters(const session::Model& model) {
   return d;
 }
 
+// The chip as JSON text, and its peaks.
+py::tuple chip_of(const std::string& name) {
+  const chip::Chip chip = unwrap(chip::Catalog::of_environment().load(name));
+  py::list peaks;
+  for (const chip::Peak& peak : chip::peaks(chip)) {
+    py::dict d;
+    d["unit"] = peak.unit;
+    d["type"] = peak.type;
+    d["flops_per_second"] = peak.flops_per_second;
+    d["ridge"] = peak.ridge;
+    d["arithmetic"] = peak.arithmetic;
+    peaks.append(d);
+  }
+  return py::make_tuple(chip.id, chip::to_json(chip), peaks);
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_tessera, m) {
@@ -266,6 +284,8 @@ PYBIND11_MODULE(_tessera, m) {
       .def_property_readonly("counters", &counters)
       .def("run", &run);
   m.def("load", &load);
+  m.def("chips", [] { return unwrap(chip::Catalog::of_environment().ids()); });
+  m.def("chip", &chip_of);
   m.def("numpy_name",
         [](const std::string& dtype) { return std::string(info(dtype_of(dtype)).numpy); });
 }
