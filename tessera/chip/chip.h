@@ -198,7 +198,8 @@ struct Numerics {
   std::optional<Count> operand_bits = {};     // mantissa kept of each operand, the leading 1 aside
   std::optional<Rounding> operand_rounding = {};
   Subnormals subnormals = Subnormals::kKept;
-  std::vector<std::string> overflow = {};  // "infinity", "saturate"; the default first
+  std::vector<std::string> overflow = {};           // "infinity", "saturate"; the default first
+  std::vector<std::string> saturated_results = {};  // types that sums become with saturation always
   std::optional<Nan> nan = {};
   std::string note = {};
 };

@@ -193,6 +193,7 @@ void fields(V& v, Numerics& n) {
   v.choice("operand_rounding", n.operand_rounding, kRoundings, "of operands");
   v.choice("subnormals", n.subnormals, kSubnormals, kRequired, "of inputs, and of sums");
   v.list("overflow", n.overflow, "infinity, saturate; the default first");
+  v.list("saturated_results", n.saturated_results, "types that sums become with saturation");
   v.choice("nan", n.nan, kNans, "bits of a sum that is no number");
   v.text("note", n.note, kOptional, "what else is known, or is not");
 }

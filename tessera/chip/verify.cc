@@ -151,6 +151,8 @@ struct Verifier {
       for (size_t i = 0; i < numerics.overflow.size(); ++i)
         if (numerics.overflow[i] != "infinity" && numerics.overflow[i] != "saturate")
           refuse(fmt::format("{}/overflow/{}", at, i), "must be 'infinity' or 'saturate'");
+      for (size_t i = 0; i < numerics.saturated_results.size(); ++i)
+        known_type(fmt::format("{}/saturated_results/{}", at, i), numerics.saturated_results[i]);
       if (numerics.operand_bits && !numerics.operand_rounding)
         refuse(at + "/operand_rounding", "is missing: operands lose bits");
       if (numerics.fraction_bits && !numerics.alignment)

@@ -221,6 +221,17 @@ TEST(Fingerprints, Cdna3RoundsTheAccumulatorDown) {
   EXPECT_EQ(dot("mi300x", "f8e4m3fnuz", {32}, {32}, -0x1p-16f), 0x1p10f);
 }
 
+// Four bits on Blackwell: sums of 16 are exact before they are cut off, here at 8 below 2^38.
+TEST(Fingerprints, SixteenProductsOfFp4AreOneAddend) {
+  const float below = 0x1p38f - 0x1p14f;
+  EXPECT_EQ(dot("b200", "f4e2m1", std::vector<float>(16, 2), std::vector<float>(16, -2), 0x1p38f),
+            below);
+  EXPECT_EQ(dot("b200", "f4e2m1", {2}, {-2}, 0x1p38f), 0x1p38f);
+  std::vector<float> apart(64);
+  for (int i = 0; i < 64; i += 16) apart[i] = 2;
+  EXPECT_EQ(dot("b200", "f4e2m1", apart, std::vector<float>(64, -2), 0x1p38f), 0x1p38f);
+}
+
 TEST(Fingerprints, Tf32CutsOperandsOff) {
   const float x = 1 + 0x1p-10f + 0x1p-11f;
   for (const char* chip : {"a100_sxm_80gb", "h100_sxm"})
@@ -284,6 +295,23 @@ TEST(ConvertResults, SaturatesWhereAsked) {
   EXPECT_EQ(converted(-1, DType::kU8, {.saturate = true}), 0);
   EXPECT_EQ(converted(100, DType::kI8, {.saturate = true, .scale = 0.5f}), 50);
   EXPECT_EQ(converted(kNan, DType::kI8, {}), 0);
+}
+
+// The fixpipe of A2 and A3 has no infinities in f16 and bf16; that of 950 has them in f16.
+TEST(ConvertResults, AsTheFixpipeDoes) {
+  const auto left = [](std::string_view chip, DType to, const Modes& modes = {}) {
+    float x = kInf;
+    const MatrixUnit unit = unit_of(chip, "f16", modes);
+    convert_results(to, unit.output_cast(to), {&x, 1});
+    return x;
+  };
+  EXPECT_EQ(left("ascend910b2", DType::kF16), 65504);
+  EXPECT_EQ(left("ascend910b2", DType::kBF16), 0x1.fep127f);
+  EXPECT_EQ(left("ascend910b2", DType::kF32), kInf);
+  EXPECT_EQ(left("ascend910b2", DType::kF32, {.overflow = "saturate"}), 0x1.fffffep127f);
+  EXPECT_EQ(left("ascend950pr", DType::kF16), kInf);
+  EXPECT_EQ(left("ascend950pr", DType::kBF16), 0x1.fep127f);
+  EXPECT_EQ(left("h100_sxm", DType::kF16), kInf);
 }
 
 }  // namespace

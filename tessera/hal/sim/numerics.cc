@@ -35,6 +35,9 @@ Format format_of(DType dtype) {
   return {least, (1 << f.exponent_bits) - 2 - f.bias, f.mantissa_bits};
 }
 
+static_assert(kDTypeCount <= 32);
+uint32_t bit_of(DType dtype) { return 1u << static_cast<int>(dtype); }
+
 // Modes compute on float32; an element type has its own subnormals.
 Result<int> operand_least_exponent(std::string_view type) {
   if (type == "tf32" || type == "hf32" || type == "xf32") return -126;
@@ -124,6 +127,8 @@ Result<Rule> resolve(const chip::Numerics& n, std::string_view type, const Modes
   rule.flush_sums = n.subnormals == chip::Subnormals::kFlushed;
   rule.flush_loses_sign = n.order == chip::SumOrder::kTree;
   if (n.nan == chip::Nan::kOnes) rule.nan = 0x7fffffff;
+  for (const std::string& name : n.saturated_results)
+    if (const auto dtype = dtype_from_name(name)) rule.saturated_results |= bit_of(*dtype);
   TRY_ASSIGN(rule.operand_least_exponent, operand_least_exponent(type));
   TRY(choose_sums(n, modes, type, rule));
   TRY(choose_modes(n, modes, type, rule));
@@ -156,6 +161,10 @@ MatrixUnit::MatrixUnit(const Rule& rule) : rule_(std::make_shared<const Rule>(ru
 
 DType MatrixUnit::accumulate() const { return rule_->accumulate; }
 int64_t MatrixUnit::group() const { return rule_->group; }
+
+OutputCast MatrixUnit::output_cast(DType to) const {
+  return {.saturate = rule_->saturate || (rule_->saturated_results & bit_of(to)) != 0};
+}
 
 void MatrixUnit::round_operands(std::span<float> values) const {
   if (rule_->operand_bits < 0 && !rule_->flush_operands) return;

@@ -30,6 +30,13 @@ struct Modes {
   std::optional<Rounding> operand_rounding = {};  // of operands that lose bits: hf32's other mode
 };
 
+// How values leave a unit for memory: Ascend's fixpipe and casts of vector units.
+struct OutputCast {
+  Rounding rounding = Rounding::kNearestEven;
+  // What is out of range becomes the largest finite value and NaN becomes 0.
+  bool saturate = false;
+  float scale = 1;  // multiplied first, in f32
+};
 class MatrixUnit {
  public:
   // `type`: of the operands, an element type or a mode ("tf32", "hf32"). kUnimplemented for a type
@@ -58,6 +65,10 @@ class MatrixUnit {
   // What the unit makes of operands before it multiplies: bits dropped, subnormals flushed.
   void round_operands(std::span<float> values) const;
 
+  // How sums become values of type `to` on their way out: saturated where the chip has it no other
+  // way, or in that mode.
+  OutputCast output_cast(DType to) const;
+
   // Internal to the module.
   explicit MatrixUnit(const Rule& rule);
   const Rule& rule() const { return *rule_; }
@@ -66,13 +77,6 @@ class MatrixUnit {
   std::shared_ptr<const Rule> rule_;
 };
 
-// How values leave a unit for memory: Ascend's fixpipe and casts of vector units.
-struct OutputCast {
-  Rounding rounding = Rounding::kNearestEven;
-  // What is out of range becomes the largest finite value and NaN becomes 0.
-  bool saturate = false;
-  float scale = 1;  // multiplied first, in f32
-};
 // values[i] = the value of type `to` that it becomes. Integers: rounded, then saturated or, if not
 // so asked, reduced to their low bits. @pre `to` is a float of at most 32 bits or an integer of at
 // most 16

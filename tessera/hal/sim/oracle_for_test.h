@@ -234,6 +234,27 @@ struct Oracle {
     return {sum, exponent};
   }
 
+  // Formats with scales, which are 1 here: sums of `exact` products have exponent 0.
+  Real scaled(std::span<const float> a, std::span<const float> b, float c) const {
+    std::vector<Real> addends{Real::of(c)};
+    int exponent = std::max(-126, exponent_of(c, sums().least));
+    for (size_t i = 0; i < a.size(); i += numerics.exact->value) {
+      Real sum;
+      bool any = false;
+      for (size_t j = i; j < std::min<size_t>(a.size(), i + numerics.exact->value); ++j) {
+        sum = sum + Real::of(static_cast<double>(a[j]) * b[j]);
+        any |= a[j] * b[j] != 0;
+      }
+      addends.push_back(sum);
+      if (any) exponent = std::max(exponent, 0);
+    }
+    Real total;
+    for (const Real& x : addends)
+      total = total + rounded(x, exponent - static_cast<int>(numerics.fraction_bits->value),
+                              same(*numerics.alignment));
+    return total;
+  }
+
   float fused(std::span<const float> a, std::span<const float> b, float c) const {
     double check = c;
     bool over = false, under = false;
@@ -252,6 +273,8 @@ struct Oracle {
     Real total;
     if (numerics.sum_bits) {
       total = two_steps(a, b, c);
+    } else if (numerics.exact) {
+      total = scaled(a, b, c);
     } else if (numerics.fraction_bits) {
       const int floor = std::max(-126, exponent_of(c, sums().least));
       total = aligned(a, b, 0, 1, floor, &own).sum;

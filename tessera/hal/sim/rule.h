@@ -38,7 +38,8 @@ struct Rule {
   bool flush_loses_sign = false;
   bool flush_sums = false;
   bool saturate = false;
-  uint32_t nan = 0x7fc00000;  // float32's bits of a sum that is no number
+  uint32_t saturated_results = 0;  // bit i: of DType(i)
+  uint32_t nan = 0x7fc00000;       // float32's bits of a sum that is no number
   // Faults (inject.h).
   bool round_sums_to_f16 = false;
   bool swallow_nan = false;
