@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstring>
 
@@ -150,16 +151,22 @@ Result<uint32_t> Backend::device_count() const {
 
 Result<DeviceName> parse_device_name(std::string_view text) {
   const size_t colon = text.find(':');
-  DeviceName name{std::string(text.substr(0, colon)), 0};
+  DeviceName name{std::string(text.substr(0, colon)), 0, {}};
   bool ok = !name.backend.empty();
   if (colon != std::string_view::npos) {
-    const std::string_view digits = text.substr(colon + 1);
+    std::string_view digits = text.substr(colon + 1);
+    if (!digits.empty() && std::isalpha(static_cast<unsigned char>(digits[0]))) {
+      const size_t second = digits.find(':');
+      name.chip = digits.substr(0, second);
+      digits = second == digits.npos ? "0" : digits.substr(second + 1);
+    }
     const auto [end, problem] =
         std::from_chars(digits.data(), digits.data() + digits.size(), name.ordinal);
     ok = ok && problem == std::errc() && end == digits.data() + digits.size();
   }
   if (!ok)
-    return error(Code::kInvalidArgument, "device '{}' is not of the form backend[:number]", text);
+    return error(Code::kInvalidArgument,
+                 "device '{}' is not of the form backend[:number] or backend:chip[:number]", text);
   return name;
 }
 
@@ -184,7 +191,12 @@ Result<Backend*> Registry::find(std::string_view name) {
 Result<std::unique_ptr<Device>> Registry::open(std::string_view device, const Options& options) {
   TRY_ASSIGN(const DeviceName name, parse_device_name(device));
   TRY_ASSIGN(Backend* const backend, find(name.backend));
-  return Device::open(*backend, name.ordinal, options);
+  if (name.chip.empty()) return Device::open(*backend, name.ordinal, options);
+  TRY_ASSIGN(const uint32_t count, backend->device_count());
+  for (uint32_t n = 0; n < count; ++n)
+    if (const auto info = describe_device(*backend, n); info && info->chip == name.chip)
+      return Device::open(*backend, n, options);
+  return error(Code::kNotFound, "backend '{}' has no device of chip '{}'", name.backend, name.chip);
 }
 
 }  // namespace tessera::hal

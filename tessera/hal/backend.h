@@ -68,10 +68,12 @@ struct BackendRow {
   std::string path;                      // or a shared library
 };
 
-// "cpu", "opencl:1" -> {"cpu", 0}, {"opencl", 1}.
+// "cpu", "opencl:1" -> {"cpu", 0}, {"opencl", 1}. "sim:h100_sxm", "sim:h100_sxm:1" name a chip, of
+// which the backend has a device; the number then only tells devices apart.
 struct DeviceName {
   std::string backend;
   uint32_t ordinal = 0;
+  std::string chip = {};
 };
 Result<DeviceName> parse_device_name(std::string_view text);
 
@@ -85,7 +87,7 @@ class Registry {
   // kNotFound for a name that is not listed (the message lists those that are); else the reason why
   // it cannot load.
   Result<Backend*> find(std::string_view name);
-  // "cpu", "cpu:0", with its options.
+  // "cpu", "cpu:0", "sim:h100_sxm", with its options. kNotFound: no device of that number or chip.
   Result<std::unique_ptr<Device>> open(std::string_view device, const Options& options = {});
 
  private:

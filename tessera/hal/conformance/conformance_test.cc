@@ -7,11 +7,13 @@
 #include <optional>
 #include <set>
 
+#include "tessera/chip/catalog.h"
 #include "tessera/hal/conformance/case.h"
 #include "tessera/hal/conformance/ledger.h"
 #include "tessera/hal/cpu/backend.h"
 #include "tessera/hal/faulty/faulty.h"
 #include "tessera/hal/null/backend.h"
+#include "tessera/hal/sim/backend.h"
 
 namespace tessera::hal::conformance {
 namespace {
@@ -48,6 +50,23 @@ std::optional<Subject> stranger() {
   return Subject{"plugin", [path] { return Backend::open(path); }, {}, executables};
 }
 
+// Chips of each make: with vector cores apart, with one memory for all units, with registers.
+void add_simulated(std::vector<Subject>& all) {
+  for (const char* id : {"ascend910b2", "ascend310p3", "tpu_v5e", "h100_sxm"}) {
+    const auto load = [id]() -> Result<std::unique_ptr<Backend>> {
+      TRY_ASSIGN(chip::Chip chip, chip::Catalog().load(id));
+      return sim::load({std::move(chip)});
+    };
+    const auto chip = chip::Catalog().load(id);
+    auto executables = chip ? sim::conformance_executables(*chip)
+                            : Result<ConformanceExecutables>(tl::unexpected(chip.error()));
+    all.push_back({fmt::format("sim-{}", id),
+                   load,
+                   {{"threads", "2"}},
+                   executables.value_or(ConformanceExecutables())});
+  }
+}
+
 // A new backend adds a line. What follows '-' tells variants of one backend, which share its
 // ledger, apart.
 std::vector<Subject> subjects() {
@@ -63,6 +82,7 @@ std::vector<Subject> subjects() {
     all.push_back({"cpu-1-elf", load_cpu, {{"threads", "1"}}, elf});
     all.push_back({"cpu-2-elf", load_cpu, {{"threads", "2"}}, elf});
   }
+  add_simulated(all);
   if (std::optional<Subject> s = stranger()) all.push_back(std::move(*s));
   return all;
 }

@@ -1,0 +1,87 @@
+#include "tessera/codegen/sim/testing/run.h"
+
+#include <fmt/ranges.h>
+
+#include "tessera/chip/catalog.h"
+#include "tessera/hal/sim/backend.h"
+
+namespace tessera::codegen::sim::testing {
+
+Result<Machine> Machine::open(const std::string& chip, const hal::Options& options) {
+  TRY_ASSIGN(chip::Chip c, chip::Catalog().load(chip));
+  Machine m;
+  m.source_ = std::make_shared<const Source>(std::make_shared<const chip::Chip>(c));
+  std::vector<chip::Chip> chips;
+  chips.push_back(std::move(c));
+  TRY_ASSIGN(m.backend_, hal::sim::load(std::move(chips)));
+  TRY_ASSIGN(m.device_, hal::Device::open(*m.backend_, 0, options));
+  return m;
+}
+
+std::optional<std::string> Machine::run(const tile::testing::Trial& t, std::string* why) {
+  const op::Claim claim = source_->probe(t.problem)[0];
+  if (!claim.supported()) {
+    if (why != nullptr) *why = claim.refusal;
+    return std::nullopt;
+  }
+  tile::testing::Memory memory(t);
+  const auto launches = source_->prepare(t.problem, claim);
+  if (!launches) return launches.error().message;
+  std::vector<std::byte> workspace(static_cast<size_t>(claim.workspace.value) + 1);
+  std::vector<std::vector<std::byte>> packed;
+  for (size_t k = 0; k < claim.packed.size(); ++k) {
+    packed.emplace_back(static_cast<size_t>(claim.packed[k].size.value) + 1);
+    const auto from = memory.of({op::Argument::kInput, claim.packed[k].input, 0});
+    if (const Status ok =
+            source_->pack(t.problem, claim, static_cast<int>(k), from.data(), packed.back().data());
+        !ok)
+      return ok.error().message;
+  }
+  for (const op::LaunchSpec& spec : *launches) {
+    const std::string_view text(reinterpret_cast<const char*>(spec.binary->bytes.data()),
+                                spec.binary->bytes.size());
+    const auto run = [&]() -> Status {
+      TRY_ASSIGN(const hal::Executable code,
+                 device_->load(spec.binary->format, spec.binary->bytes, spec.binary->entries));
+      std::vector<hal::Buffer> buffers;
+      std::vector<hal::Slice> ranges;
+      for (const op::Argument& a : spec.arguments) {
+        std::span<std::byte> bytes;
+        if (a.kind == op::Argument::kWorkspace)
+          bytes = std::span(workspace).subspan(static_cast<size_t>(a.offset));
+        else if (a.kind == op::Argument::kPacked)
+          bytes = packed[static_cast<size_t>(a.index)];
+        else
+          bytes = memory.of(a);
+        const auto size = std::max<int64_t>(1, static_cast<int64_t>(bytes.size()));
+        TRY_ASSIGN(hal::Buffer b, device_->wrap(bytes.data(), Bytes(size)));
+        ranges.push_back(b.slice());
+        buffers.push_back(std::move(b));
+      }
+      TRY_ASSIGN(hal::Queue queue, device_->queue());
+      TRY_ASSIGN(const hal::Timeline done, device_->timeline());
+      TRY_ASSIGN(const uint64_t number,
+                 queue.submit(std::vector{hal::launch({.executable = &code,
+                                                       .entry = 0,
+                                                       .grid = spec.grid,
+                                                       .ranges = ranges,
+                                                       .constants = spec.constants,
+                                                       .label = "trial",
+                                                       .site = {}})},
+                              {}, std::vector{done.at(1)}));
+      (void)number;
+      return done.wait(1);
+    };
+    if (const Status ok = run(); !ok)
+      return fmt::format("{}\n{}\n{}", ok.error().message, t.problem.str(), text);
+  }
+  const std::string fault = memory.fault();
+  if (fault.empty()) return fault;
+  std::string texts;
+  for (const op::LaunchSpec& spec : *launches)
+    texts.append(reinterpret_cast<const char*>(spec.binary->bytes.data()),
+                 spec.binary->bytes.size());
+  return fmt::format("{}\n{}\n{}", fault, t.problem.str(), texts);
+}
+
+}  // namespace tessera::codegen::sim::testing
