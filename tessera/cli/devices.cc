@@ -42,8 +42,10 @@ Json list_devices() {
       continue;
     }
     for (uint32_t n = 0; n < *count; ++n) {
-      const std::string name = fmt::format("{}:{}", row.name, n);
+      std::string name = fmt::format("{}:{}", row.name, n);
       auto info = hal::describe_device(**backend, n);
+      // Simulated devices are called by their chip.
+      if (info && row.name == "sim") name = fmt::format("{}:{}", row.name, info->chip);
       devices.push_back(info ? describe(name, *info) : unavailable(name, info.error()));
     }
   }

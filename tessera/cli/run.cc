@@ -98,6 +98,9 @@ std::string report_text(const Json& report, const std::map<std::string, int64_t>
                      to_string(Seconds(times["inputs"].get<double>() / 1e3)),
                      to_string(Seconds(report["ms"].get<double>() / 1e3)),
                      to_string(Seconds(times["outputs"].get<double>() / 1e3)));
+  if (report.contains("simulated_ms"))
+    out += fmt::format("simulated time {}\n",
+                       to_string(Seconds(report["simulated_ms"].get<double>() / 1e3)));
   return out + fmt::format("{} kernels, {} host operators, {} by the reference interpreter\n",
                            counters["kernels"].get<int64_t>(), counters["host"].get<int64_t>(),
                            counters["reference"].get<int64_t>());
@@ -139,6 +142,7 @@ Result<int> run(const RunArguments& a) {
   Json report{{"schema", "tessera.run/1"},   {"model", a.model},
               {"device", a.device},          {"threads", threads_of(a)},
               {"ms", ms_between(read, ran)}, {"outputs", std::move(list)}};
+  if (counters.simulated) report["simulated_ms"] = counters.simulated->value * 1e3;
   if (!a.dump.empty()) report["dump"] = dump.list();
   if (!inputs.assumed.empty()) report["assumed"] = inputs.assumed;
   bool fine = true;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "tessera/chip/catalog.h"
 #include "tessera/hal/cpu/backend.h"
 #include "tessera/hal/null/backend.h"
+#include "tessera/hal/sim/backend.h"
 #include "tessera/kernels/cpu/isa.h"
 #include "tessera/kernels/cpu/table.h"
 #include "tessera/kernels/onednn/table.h"
@@ -13,8 +15,9 @@ namespace tessera::session {
 
 hal::Registry& registry() {
   // The visible list of backends.
-  static hal::Registry all(
-      {{"cpu", hal::cpu::plugin_main, ""}, {"null", hal::null::plugin_main, ""}});
+  static hal::Registry all({{"cpu", hal::cpu::plugin_main, ""},
+                            {"null", hal::null::plugin_main, ""},
+                            {"sim", hal::sim::plugin_main, ""}});
   return all;
 }
 
@@ -64,6 +67,40 @@ Result<kernels::cpu::Isa> isa_of(std::string_view name) {
   return std::min(*asked, best);
 }
 
+// Kernels that run on the host's own processor.
+Status use_tables(Machine& machine, kernels::cpu::Isa isa, std::string_view provider,
+                  codegen::mlir::Mode codegen) {
+  std::vector<hal::HostFunction> functions;
+  TRY_ASSIGN(machine.tables, tables_of(isa, provider));
+  machine.rates = machine.tables.front().rates();
+  for (const kernels::Table& table : machine.tables) {
+    machine.runtime.sources.push_back(&table);
+    for (const kernels::Entry& entry : table.entries()) {
+      machine.runtime.entries.emplace(entry.name, static_cast<uint32_t>(functions.size()));
+      functions.push_back({entry.name.data(), entry.function});
+    }
+  }
+  namespace mlir = codegen::mlir;
+  if (codegen != mlir::Mode::kNone) {
+    machine.generated = std::make_unique<const mlir::Source>(
+        codegen, mlir::target_for(kernels::cpu::name_of(isa)), machine.rates,
+        mlir::Cache(mlir::Cache::default_folder()));
+    machine.runtime.sources.push_back(machine.generated.get());
+  }
+  TRY_ASSIGN(machine.runtime.executable, machine.runtime.memory.device->load(functions));
+  return {};
+}
+
+// A simulated chip runs what is made for it.
+Status simulate(Machine& machine, const std::string& id) {
+  TRY_ASSIGN(chip::Chip chip, chip::Catalog::of_environment().load(id));
+  machine.rates.origin = fmt::format("chip {}", id);
+  machine.simulated = std::make_unique<const codegen::sim::Source>(
+      std::make_shared<const chip::Chip>(std::move(chip)));
+  machine.runtime.sources.push_back(machine.simulated.get());
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int threads,
@@ -79,24 +116,11 @@ Result<std::shared_ptr<Machine>> Machine::open(const std::string& device, int th
   machine->runtime.memory.device = std::move(opened);
   machine->runtime.memory.allocator = std::make_shared<hal::Allocator>(
       *machine->runtime.memory.device, hal::AllocatorOptions{.limit = memory_limit});
-  std::vector<hal::HostFunction> functions;
-  TRY_ASSIGN(machine->tables, tables_of(isa, provider));
-  machine->rates = machine->tables.front().rates();
-  for (const kernels::Table& table : machine->tables) {
-    machine->runtime.sources.push_back(&table);
-    for (const kernels::Entry& entry : table.entries()) {
-      machine->runtime.entries.emplace(entry.name, static_cast<uint32_t>(functions.size()));
-      functions.push_back({entry.name.data(), entry.function});
-    }
-  }
-  namespace mlir = codegen::mlir;
-  if (codegen != mlir::Mode::kNone) {
-    machine->generated = std::make_unique<const mlir::Source>(
-        codegen, mlir::target_for(kernels::cpu::name_of(isa)), machine->rates,
-        mlir::Cache(mlir::Cache::default_folder()));
-    machine->runtime.sources.push_back(machine->generated.get());
-  }
-  TRY_ASSIGN(machine->runtime.executable, machine->runtime.memory.device->load(functions));
+  const hal::DeviceInfo& info = machine->runtime.memory.device->info();
+  if (std::ranges::find(info.formats, "engine") != info.formats.end())
+    TRY(simulate(*machine, info.chip));
+  else
+    TRY(use_tables(*machine, isa, provider, codegen));
   machine->runtime.binaries =
       std::make_shared<runtime::BinaryStore>(machine->runtime.memory.device);
   machine->runtime.weights = std::make_shared<runtime::WeightStore>(machine->runtime.memory);

@@ -8,6 +8,7 @@
 
 #include "tessera/base/units.h"
 #include "tessera/codegen/mlir/source.h"
+#include "tessera/codegen/sim/source.h"
 #include "tessera/hal/backend.h"
 #include "tessera/kernels/table.h"
 #include "tessera/runtime/executor.h"
@@ -24,7 +25,10 @@ struct Machine {
   kernels::Rates rates;                // of the CPU's kernels
   std::unique_ptr<const codegen::mlir::Source> generated;  // null: no code is generated
 
-  // "cpu", "cpu:0". kNotFound names the backends there are.
+  // Null on a real device.
+  std::unique_ptr<const codegen::sim::Source> simulated;
+
+  // "cpu", "cpu:0", "sim:ascend910b2". kNotFound names the backends there are.
   // `isa` caps the instruction set of the CPU's kernels ("avx2"); empty: the best there is.
   // `provider` says whose kernels there are: see LoadOptions.
   // `codegen`: which problems are met with code that is made from tile programs.

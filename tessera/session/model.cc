@@ -312,10 +312,20 @@ Result<std::vector<op::Value>> Model::run(const std::map<std::string, op::Value>
     return ir::reference::run(graph(), values, reference);
   }
   TRY_ASSIGN(Impl::Lease lease, impl_->executor_for(values));
+  const hal::Device& device = *impl_->machine->runtime.memory.device;
+  uint64_t begun = 0, ended = 0;
+  if (impl_->machine->simulated) {
+    TRY_ASSIGN(begun, device.clock_ns());
+  }
   auto result =
       lease.executor->run(values, {options.deadline, impl_->memory_limit, options.observe});
+  if (impl_->machine->simulated) {
+    TRY_ASSIGN(ended, device.clock_ns());
+  }
   const runtime::Counters& c = lease.executor->counters();
   const std::lock_guard lock(impl_->mutex);
+  if (impl_->machine->simulated)
+    impl_->counters.simulated = Seconds(static_cast<double>(ended - begun) * 1e-9);
   impl_->counters.kernel_launches = c.launches;
   impl_->counters.host_operators = c.host_operators;
   impl_->counters.reference_launches = c.reference;

@@ -81,6 +81,8 @@ struct Counters {
   int64_t reference_launches = 0;  //   and by the reference interpreter for want of a kernel
   codegen::mlir::Counters code;    // what was made from tile programs since load
   Seconds bind;                    // that the last run spent on sizes it had not seen lately
+  // Of the last run on a simulated device, by its own clock.
+  std::optional<Seconds> simulated;
 };
 
 struct MemoryUse {

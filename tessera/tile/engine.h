@@ -113,7 +113,7 @@ enum class Kind : uint8_t {
   kSet,     // flag `id` from `engine` to `other`
   kWait,    // flag `id` from `other` to `engine`
   kFor,     // body for symbol = from, from + by, ... below to
-  kDelay,   // nothing, for `from` nanoseconds
+  kDelay,   // nothing, for `from` nanoseconds; of the host's time, too, where values are computed
   kTrap,    // the launch fails with `text`
 };
 

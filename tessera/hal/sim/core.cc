@@ -1,7 +1,9 @@
 #include "tessera/hal/sim/core.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace tessera::hal::sim {
 namespace {
@@ -10,6 +12,7 @@ using engine::Kind;
 
 constexpr int64_t kMostSteps = int64_t{1} << 28;  // of one core in one launch
 constexpr int64_t kMostWork = int64_t{1} << 36;   // elements that one step walks
+constexpr int64_t kLongest = 1'000'000'000;       // of host time that a delay takes
 constexpr size_t kManyTouches = 64, kMostTouches = 1024;
 
 bool is_buffer(const engine::Operand& o) { return o.kind == engine::Operand::Kind::kBuffer; }
@@ -77,7 +80,6 @@ Core::Core(const Bound& bound, int64_t number, Mode mode, const Shares& shares)
   const size_t n = p.engines.size();
   engines_.resize(n);
   for (Engine& e : engines_) e.knows.resize(n, 0);
-  flags_.resize(n * n * static_cast<size_t>(l.flags()));
   touches_.resize(p.buffers.size());
   time_.busy_ps.resize(n, 0);
   time_.read.resize(bound.arguments->ranges.size(), 0);
@@ -99,14 +101,12 @@ Error Core::at(Error e, const engine::Step& s) const {
 
 Result<CoreTime> Core::run() {
   TRY(steps(bound_.loaded->program().body));
-  const auto n = static_cast<size_t>(bound_.loaded->flags());
-  for (size_t f = 0; f < flags_.size(); ++f)
-    if (flags_[f].set)
+  for (const Flag& f : flags_)
+    if (f.set)
       return error(Code::kFailedPrecondition,
                    "flag {} from '{}' to '{}' is set at the end and nobody waits for it; program "
                    "'{}', core {}",
-                   f % n, name(static_cast<int>(f / n / engines_.size())),
-                   name(static_cast<int>(f / n % engines_.size())), bound_.loaded->program().name,
+                   f.id, name(f.from), name(f.to), bound_.loaded->program().name,
                    symbols_[engine::kCore]);
   for (const Engine& e : engines_) time_.end_ps = std::max(time_.end_ps, e.done_ps);
   return std::move(time_);
@@ -154,21 +154,28 @@ void Core::take(int engine, double busy_ps, double latency_ps) {
   e.knows[static_cast<size_t>(engine)] = e.count;
 }
 
+Core::Flag& Core::flag_of(int from, int to, int64_t id) {
+  for (Flag& f : flags_)
+    if (f.from == from && f.to == to && f.id == id) return f;
+  Flag f;
+  f.from = from;
+  f.to = to;
+  f.id = id;
+  return flags_.emplace_back(std::move(f));
+}
+
 Status Core::flag(const engine::Step& s) {
   const bool sets = s.kind == Kind::kSet;
-  const auto from = static_cast<size_t>(sets ? s.engine : s.other);
-  const auto to = static_cast<size_t>(sets ? s.other : s.engine);
   const int64_t id = s.id.eval(symbols_), most = bound_.loaded->flags();
   if (id < 0 || id >= most)
     return error(Code::kOutOfRange, "flag {} of '{}', there are {}", id, name(s.other), most);
-  Flag& f =
-      flags_[(from * engines_.size() + to) * static_cast<size_t>(most) + static_cast<size_t>(id)];
+  Flag& f = sets ? flag_of(s.engine, s.other, id) : flag_of(s.other, s.engine, id);
   Engine& e = engines_[static_cast<size_t>(s.engine)];
   if (sets) {
     if (f.set)
       return error(Code::kFailedPrecondition, "flag {} from '{}' to '{}' is set twice", id,
                    name(s.engine), name(s.other));
-    if (mode_.checks && e.knows[to] < f.waited)
+    if (mode_.checks && e.knows[static_cast<size_t>(s.other)] < f.waited)
       return error(Code::kFailedPrecondition,
                    "flag {} from '{}' to '{}' may be set again before '{}' has waited for it", id,
                    name(s.engine), name(s.other), name(s.other));
@@ -205,6 +212,9 @@ Status Core::step(const engine::Step& s) {
       const int64_t ns = s.from.eval(symbols_);
       if (ns < 0 || ns > INT64_MAX / 2000) return error(Code::kOutOfRange, "a delay of {} ns", ns);
       take(s.engine, static_cast<double>(ns) * 1e3, 0);
+      // Whoever watches from outside sees a device at work.
+      if (mode_.computes)
+        std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(ns, kLongest)));
       return {};
     }
     default:

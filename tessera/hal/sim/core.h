@@ -64,6 +64,8 @@ class Core {
     std::vector<uint64_t> knows;  // steps of each engine that are before the next of this one
   };
   struct Flag {
+    int from = 0, to = 0;
+    int64_t id = 0;
     bool set = false;
     double at_ps = 0;
     std::vector<uint64_t> knows;  // of who set it
@@ -80,6 +82,7 @@ class Core {
   Status loop(const engine::Step& s);
   Status step(const engine::Step& s);
   Status flag(const engine::Step& s);
+  Flag& flag_of(int from, int to, int64_t id);
   Status compute(const engine::Step& s);
   Result<Access> access(const engine::Operand& o, bool may_pad);
   Status check_races(const Access& a, const engine::Step& s, bool writes);
@@ -100,7 +103,7 @@ class Core {
   const Shares shares_;
   std::vector<int64_t> symbols_;
   std::vector<Engine> engines_;
-  std::vector<Flag> flags_;
+  std::vector<Flag> flags_;                  // those that were used: few
   std::vector<std::vector<Touch>> touches_;  // by buffer
   std::vector<std::unique_ptr<std::byte[]>> spaces_;
   Work work_;

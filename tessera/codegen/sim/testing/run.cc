@@ -84,4 +84,43 @@ std::optional<std::string> Machine::run(const tile::testing::Trial& t, std::stri
   return fmt::format("{}\n{}\n{}", fault, t.problem.str(), texts);
 }
 
+Result<Seconds> Machine::time(const op::Problem& p) {
+  const op::Claim claim = source_->probe(p)[0];
+  if (!claim.supported()) return error(Code::kUnimplemented, "{}", claim.refusal);
+  TRY_ASSIGN(const std::vector<op::LaunchSpec> launches, source_->prepare(p, claim));
+  TRY_ASSIGN(const uint64_t begun, device_->clock_ns());
+  for (const op::LaunchSpec& spec : launches) {
+    TRY_ASSIGN(const hal::Executable code,
+               device_->load(spec.binary->format, spec.binary->bytes, spec.binary->entries));
+    std::vector<hal::Buffer> buffers;
+    std::vector<hal::Slice> ranges;
+    for (const op::Argument& a : spec.arguments) {
+      const auto index = static_cast<size_t>(a.index);
+      const auto bytes = [](const op::Operand& o) { return packed_bytes(o.dtype, o.count()); };
+      const int64_t size = a.kind == op::Argument::kInput    ? bytes(p.in[index])
+                           : a.kind == op::Argument::kOutput ? bytes(p.out[index])
+                           : a.kind == op::Argument::kPacked ? claim.packed[index].size.value
+                                                             : claim.workspace.value - a.offset;
+      TRY_ASSIGN(hal::Buffer b, device_->allocate(Bytes(std::max<int64_t>(size, 1))));
+      ranges.push_back(b.slice());
+      buffers.push_back(std::move(b));
+    }
+    TRY_ASSIGN(hal::Queue queue, device_->queue());
+    TRY_ASSIGN(const hal::Timeline done, device_->timeline());
+    TRY_ASSIGN(const uint64_t number,
+               queue.submit(std::vector{hal::launch({.executable = &code,
+                                                     .entry = 0,
+                                                     .grid = spec.grid,
+                                                     .ranges = ranges,
+                                                     .constants = spec.constants,
+                                                     .label = "timed",
+                                                     .site = {}})},
+                            {}, std::vector{done.at(1)}));
+    (void)number;
+    TRY(done.wait(1));
+  }
+  TRY_ASSIGN(const uint64_t ended, device_->clock_ns());
+  return Seconds(static_cast<double>(ended - begun) * 1e-9);
+}
+
 }  // namespace tessera::codegen::sim::testing

@@ -21,6 +21,9 @@ class Machine {
   // What is wrong with what the program for the trial's problem computes; empty if nothing is.
   // Nothing if there is no program for it; `why` tells.
   std::optional<std::string> run(const tile::testing::Trial& trial, std::string* why = nullptr);
+  // What the problem's launches take on the chip, by its own clock; nothing is computed where the
+  // device was opened for timing.
+  Result<Seconds> time(const op::Problem& problem);
 
  private:
   std::unique_ptr<hal::Backend> backend_;
