@@ -29,5 +29,7 @@ Result<Instance> attention(const op::Problem& problem);
 // Not among those of instance_of(): a CPU has kernels for them.
 // max_pool, average_pool, and conv in which each channel is by itself.
 Result<Instance> windows(const op::Problem& problem);
+// transpose, slice, broadcast_to, concat, relayout: programs to be run one behind the other.
+Result<std::vector<Instance>> moves(const op::Problem& problem);
 
 }  // namespace tessera::tile

@@ -93,6 +93,12 @@ class Emitter {
     TRY_ASSIGN(engine::Places places, engine::places_of(b, {}));
     // Slots begin where the space wants it.
     const int64_t size = bits_of(dtype) / 8;
+    for (int tries = 0; !layout.empty() && tries < 64; ++tries) {
+      if (aligned(space, places.dims[0].stride * size) == places.dims[0].stride * size) break;
+      dims[1] += 8;
+      b.dims[1] = Expr(dims[1]);
+      TRY_ASSIGN(places, engine::places_of(b, {}));
+    }
     if (layout.empty() && dims.size() == 3) {
       const int64_t slot = aligned(space, dims[1] * dims[2] * size) / size;
       b.strides = {slot, dims[2], 1};

@@ -147,16 +147,28 @@ double Source::seconds(double flops, double bytes, std::string_view compute) con
 }
 
 Result<Source::Compiled> Source::vectors(const op::Problem& p) const {
-  const bool slides = p.op->name == "conv" || p.op->name.ends_with("_pool");
-  TRY_ASSIGN(const tile::Instance instance, slides ? tile::windows(p) : tile::instance_of(p));
-  TRY_ASSIGN(const engine::Program program, sim::vectors(instance, *chip_));
+  constexpr std::string_view kMoves[] = {"transpose", "slice",    "broadcast_to",
+                                         "concat",    "relayout", "identity"};
+  std::vector<tile::Instance> instances;
+  if (std::ranges::find(kMoves, p.op->name) != std::end(kMoves)) {
+    TRY_ASSIGN(instances, tile::moves(p));
+  } else {
+    const bool slides = p.op->name == "conv" || p.op->name.ends_with("_pool");
+    TRY_ASSIGN(tile::Instance one, slides ? tile::windows(p) : tile::instance_of(p));
+    instances.push_back(std::move(one));
+  }
   Compiled c;
-  c.claim.numeric = instance.numeric;
   c.claim.bytes = bytes_of(p);
   for (const op::Operand& o : p.out) c.claim.flops += static_cast<double>(o.count());
   c.claim.cost = Picoseconds(static_cast<int64_t>(
-      (seconds(c.claim.flops, c.claim.bytes, "") + chip_->launch.seconds.value.value) * 1e12));
-  c.launches.push_back(launch_of(program, instance.arguments));
+      (seconds(c.claim.flops, c.claim.bytes, "") +
+       static_cast<double>(instances.size()) * chip_->launch.seconds.value.value) *
+      1e12));
+  for (const tile::Instance& instance : instances) {
+    TRY_ASSIGN(const engine::Program program, sim::vectors(instance, *chip_));
+    c.claim.numeric = std::max(c.claim.numeric, instance.numeric);
+    c.launches.push_back(launch_of(program, instance.arguments));
+  }
   return c;
 }
 

@@ -134,6 +134,28 @@ std::optional<tile::testing::Trial> random_window(std::mt19937_64& random) {
 }
 TEST_P(Families, Windows) { EXPECT_GE(right(GetParam(), 8, 24, random_window), 12); }
 
+std::optional<tile::testing::Trial> random_move(std::mt19937_64& random) {
+  using tile::testing::pick;
+  const DType type = pick(random, {DType::kF16, DType::kF32, DType::kI64, DType::kBool});
+  const auto size = [&] { return pick<int64_t>(random, {1, 2, 5, 33}); };
+  const op::Dims dims = {size(), size(), size()};
+  const op::Tensor x = tile::testing::random_tensor(random, type, dims);
+  Result<tile::testing::Trial> trial = tl::unexpected(Error{});
+  if (random() % 2) {
+    trial = tile::testing::trial_of("transpose", {{"perm", op::Ints{2, 0, 1}}}, {x});
+  } else {
+    op::Dims other = dims;
+    other[1] = size();
+    trial = tile::testing::trial_of("concat", {{"axis", int64_t{1}}},
+                                    {x, tile::testing::random_tensor(random, type, other), x});
+  }
+  if (!trial) return std::nullopt;
+  tile::testing::place(random, trial->problem.in[0]);
+  tile::testing::place(random, trial->problem.out[0]);
+  return *std::move(trial);
+}
+TEST_P(Families, Moves) { EXPECT_GE(right(GetParam(), 9, 30, random_move), 25); }
+
 TEST(Arrays, MultiplyBytes) {
   EXPECT_GE(right("gemmini", 4, 20, tile::testing::random_byte_product), 3);
 }
