@@ -21,9 +21,9 @@ FILE = os.path.join(harness.ROOT, "tools", "guard.json")
 MODELS = ["light_squeezenet", "light_shufflenet"]
 # name: what is run on each model
 COMMANDS = {"plan": ["plan", "{model}", "--json"], "run": ["run", "{model}", "--random", "1", "--threads", "1", "--json"]}
-ISAS = ["avx2", "avx512"]
+ISAS = ["avx2", "avx512", "amx"]
 # Functions whose innermost loop does the work.
-LOOPS = ["tile_of<6, 2>", "tile_of<6, 4>", "tile_of<8, 3>", "gemv_rows<1>", "peak"]
+LOOPS = ["tile_of<6, 2>", "tile_of<6, 4>", "tile_of<8, 3>", "gemv_rows<1>", "peak", "narrow_pair<true, true>", "tile_sums<false, true, true>"]
 # program: pattern of its cases
 RATIOS = {"dot_bench": "square/dot_f32_m(512|1024).*_w$|bert_base/dot_f32_m128k768n768|vit_b_16/dot_f32_m197k768n768",
           "conv_bench": "resnet50/conv_f32_c(64h56_m64r3|256h14_m1024r1|128h56_m128r3t2)x|mobilenet_v2/conv_f32_c144h56"}
@@ -39,14 +39,19 @@ def functions(program):
     """(isa, function): [(first address, size)] of the kernels in LOOPS."""
     found = {}
     for line in subprocess.run(["nm", "-CS", "--defined-only", program], capture_output=True, text=True).stdout.splitlines():
-        match = re.match(r"(\w+) (\w+) [tT] (?:void )?tessera::kernels::cpu::(\w+)::(?:\(anonymous namespace\)::)?(\w+<[^(]*>|\w+)\(", line)
+        line = re.sub(r", tessera::kernels::cpu::\w+::AmxTiles>", ">", line)
+        match = re.match(r"(\w+) (\w+) [tTW] (?:void )?tessera::kernels::cpu::(\w+)::(?:\(anonymous namespace\)::)?(\w+<[^(]*>|\w+)\(", line)
         if match and match[3] in ISAS and match[4] in LOOPS:
             found.setdefault((match[3], match[4]), []).append((int(match[1], 16), int(match[2], 16)))
     return found
 
 
+def multiply_adds(body):
+    return sum(bool(re.search("vfm|tdp", text)) for _, text in body)
+
+
 def share(body):
-    return sum("vfm" in text for _, text in body) / max(1, len(body))
+    return multiply_adds(body) / max(1, len(body))
 
 
 def innermost_loop(program, begin, size):
@@ -69,7 +74,7 @@ def loops(program):
     counted = {}
     for (isa, name), places in sorted(functions(program).items()):
         body = max((innermost_loop(program, *place) for place in places), key=share)
-        counted[f"{isa} {name}"] = {"instructions": len(body), "multiply_adds": sum("vfm" in t for _, t in body),
+        counted[f"{isa} {name}"] = {"instructions": len(body), "multiply_adds": multiply_adds(body),
                                     "stack": sum("%rsp" in t or "%rbp)" in t for _, t in body)}
     return counted
 

@@ -26,17 +26,22 @@ std::string report(const session::Calibration& c, const std::string& path) {
   table.add({"processor", c.cpu});
   table.add({"instruction set", c.isa});
   table.add({"peak, one core", fmt::format("{:.1f} GFLOP/s", c.rates.flops_per_ps * 1e3)});
+  for (const auto& [type, flops] : c.rates.narrow_flops_per_ps)
+    table.add(
+        {fmt::format("peak in {}", name_of(type)), fmt::format("{:.1f} GFLOP/s", flops * 1e3)});
   table.add({"memory, read + write", fmt::format("{:.1f} GB/s", c.rates.bytes_per_ps * 1e3)});
   table.add({"launch", fmt::format("{:.2f} us", c.rates.launch_ps * 1e-6)});
   for (const auto& [kernel, part] : c.rates.efficiency)
-    table.add({kernel, fmt::format("{:.0f} % of the peak", 100 * part)});
+    table.add({kernel, fmt::format("{:.0f} % of its peak", 100 * part)});
   return table.str() + fmt::format("\nwritten to {}\n", path);
 }
 
 // The chip file of this machine: what is typical of its instruction set, with what was measured.
 // Clocks are not: the one written is that at which the units reach the measured peak.
 Result<std::string> chip_file(const session::Calibration& c) {
-  const std::string base = c.isa == "avx512" ? "cpu_avx512" : "cpu_avx2";
+  const std::string base = c.isa == "amx"                ? "cpu_amx"
+                           : c.isa.starts_with("avx512") ? "cpu_avx512"
+                                                         : "cpu_avx2";
   TRY_ASSIGN(const chip::Chip typical, chip::Catalog().load(base));
   const chip::Unit& fma = typical.units.at("fma");
   const double flops_per_cycle =

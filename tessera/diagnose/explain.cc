@@ -157,7 +157,9 @@ Result<Roofline> roofline(session::Model& model, const session::Planning& planni
       for (const op::Operand& o : *side)
         if (o.present)
           n.bytes += static_cast<double>(packed_bytes(o.dtype, std::max<int64_t>(0, o.count())));
-    // The least arithmetic of any kernel in any layout.
+    // The least arithmetic of any kernel in any layout, by the time that it takes at the peak of
+    // what is multiplied.
+    double compute = 0;
     bool any = false;
     for (const passes::Choice& c :
          passes::choices(planning.fused, node, planning.sizes, model.sources())) {
@@ -174,12 +176,14 @@ Result<Roofline> roofline(session::Model& model, const session::Planning& planni
       for (size_t k = 0; k < problem->out.size(); ++k) problem->out[k].layout = c.out[k];
       for (const op::ClaimSource* source : model.sources())
         for (const op::Claim& claim : source->probe(*problem))
-          if (claim.supported()) {
-            n.flops = any ? std::min(n.flops, claim.flops) : claim.flops;
+          if (const double ps = claim.flops / rates.peak_of(claim.kernel);
+              claim.supported() && (!any || ps < compute)) {
+            n.flops = claim.flops;
+            compute = ps;
             any = true;
           }
     }
-    const double compute = n.flops / rates.flops_per_ps, memory = n.bytes / rates.bytes_per_ps;
+    const double memory = n.bytes / rates.bytes_per_ps;
     n.memory_binds = memory > compute;
     n.time = Seconds(std::max(compute, memory) * 1e-12);
     result.time += n.time;

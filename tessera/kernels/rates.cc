@@ -11,11 +11,18 @@ constexpr double kCachedBytes = 4 << 20, kCacheSpeed = 4, kOverlap = 0.8;
 
 }  // namespace
 
+double Rates::peak_of(std::string_view kernel) const {
+  const auto type = multiplies.find(kernel);
+  if (type == multiplies.end()) return flops_per_ps;
+  const auto peak = narrow_flops_per_ps.find(type->second);
+  return peak == narrow_flops_per_ps.end() ? flops_per_ps : peak->second;
+}
+
 Picoseconds Rates::cost(const op::Claim& claim) const {
   const auto measured = efficiency.find(claim.kernel);
   const double reached = measured == efficiency.end() ? claim.efficiency : measured->second;
   const double cached = std::min(claim.bytes, kCachedBytes);
-  const double compute = claim.flops / (flops_per_ps * std::max(reached, 1e-6)),
+  const double compute = claim.flops / (peak_of(claim.kernel) * std::max(reached, 1e-6)),
                memory = (cached / kCacheSpeed + claim.bytes - cached) / bytes_per_ps;
   const double ps = launch_ps + compute + memory - kOverlap * std::min(compute, memory);
   return Picoseconds(static_cast<int64_t>(std::min(ps, 1e18)));

@@ -27,7 +27,14 @@ op::Claim ask_row(const Row& row, const op::Problem& problem) {
 }  // namespace
 
 Table::Table(std::string_view name, std::vector<Family> families, Rates rates)
-    : name_(name), families_(std::move(families)), rates_(std::move(rates)) {}
+    : name_(name), families_(std::move(families)), rates_(std::move(rates)) {
+  for (const Family& family : families_)
+    for (const Row& row : family.rows)
+      if (row.op.ends_with("_integer"))
+        rates_.multiplies.emplace(row.kernel, DType::kI8);
+      else if (row.computes != DType::kF32)
+        rates_.multiplies.emplace(row.kernel, row.computes);
+}
 
 std::vector<op::Claim> Table::probe(const op::Problem& problem) const {
   std::vector<op::Claim> claims;

@@ -7,8 +7,15 @@
 namespace tessera::passes {
 namespace {
 
+// What is multiplied: of attention, neither mask nor lengths.
+std::span<const ir::ValueId> factors(const ir::Node& node) {
+  const std::span<const ir::ValueId> all(node.inputs);
+  return node.op->name == "attention" ? all.first(std::min<size_t>(3, all.size())) : all;
+}
+
 bool all_f32(const ir::Graph& graph, const ir::Node& node) {
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId id) {
+  const auto inputs = factors(node);
+  return std::all_of(inputs.begin(), inputs.end(), [&](ir::ValueId id) {
     return id == ir::kAbsent || (graph.type(id).is_tensor() && graph.type(id).dtype == DType::kF32);
   });
 }
@@ -42,7 +49,8 @@ int precision(ir::Graph& graph, Precision wanted) {
   int marked = 0;
   for (ir::Node& node : graph.nodes) {
     for (ir::Graph& body : node.bodies) marked += precision(body, wanted);
-    const bool multiplies = node.op->name == "dot" || node.op->name == "conv";
+    const bool multiplies =
+        node.op->name == "dot" || node.op->name == "conv" || node.op->name == "attention";
     if (!multiplies || !all_f32(graph, node) || !holds(wanted.type, graph, node)) continue;
     node.attrs.set("compute", wanted.type);
     if (wanted.forced) node.attrs.set("compute_forced", int64_t{1});

@@ -1,6 +1,7 @@
 // dot(x, w) of f32 -> dot(x, w) {compute=bf16}: what a kernel may round inputs to before it
-// multiplies them. Sums stay in f32, and so does every other operator; kernels that do not round
-// still take the node, so that costs decide. Does not fire where f16 cannot hold a weight.
+// multiplies them; so of conv and attention. Sums stay in f32, and so does every other operator;
+// kernels that do not round still take the node, so that costs decide. Does not fire where f16
+// cannot hold a weight.
 #pragma once
 
 #include <optional>
@@ -18,7 +19,7 @@ struct Precision {
 // "f32", "bf16", "f16"; "bf16!" is forced. kInvalidArgument for others.
 Result<Precision> precision_from_name(std::string_view name);
 
-// Marks products and convolutions, those in bodies included, and returns how many.
+// Marks products, convolutions and attention, those in bodies included, and returns how many.
 // @post verify(graph)
 int precision(ir::Graph& graph, Precision wanted);
 

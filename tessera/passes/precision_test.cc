@@ -31,6 +31,18 @@ TEST(Precision, MarksProductsOfF32) {
   EXPECT_FALSE(bf16.nodes[2].attrs.has("compute"));
 }
 
+TEST(Precision, MarksAttentionWhateverItsMask) {
+  auto graph = ir::parse(R"(graph @"g"(%0 "x": f32[1,2,8,4], %1 "m": bool[8,8]) {
+  %2 = attention(%0, %0, %0, %1) : f32[1,2,8,4]
+  return %2 "y"
+}
+)",
+                         {});
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(precision(*graph, {DType::kBF16, false}), 1);
+  EXPECT_EQ(graph->nodes[0].attrs.dtype("compute"), DType::kBF16);
+}
+
 TEST(Precision, LeavesWeightsThatF16CannotHold) {
   for (const auto& [weight, marked] : {std::pair{65504.0, 1}, {1e5, 0}, {-7e4, 0}, {INFINITY, 1}}) {
     ir::Graph graph("g");

@@ -36,16 +36,16 @@ double seconds_of(const std::function<void()>& work) {
 
 // ---- the machine
 
-// One launch of the peak entry; its time.
+// One launch of a peak entry; its time.
 Result<double> peak_launch(const runtime::Machine& machine, hal::Queue& queue,
                            hal::Timeline& timeline, uint64_t& submitted, runtime::Cell& cell,
-                           int64_t rounds) {
+                           const char* entry, int64_t rounds) {
   const kernels::cpu::PeakArgs args{rounds};
   const std::vector<hal::Slice> ranges{cell.slice};
   std::vector<std::byte> constants(sizeof(args));
   std::memcpy(constants.data(), &args, sizeof(args));
   const std::vector<hal::Command> commands{hal::launch({.executable = &machine.executable,
-                                                        .entry = machine.entries.at("cpu.peak"),
+                                                        .entry = machine.entries.at(entry),
                                                         .grid = 1,
                                                         .ranges = ranges,
                                                         .constants = constants,
@@ -67,20 +67,25 @@ Status measure_machine(const runtime::Machine& machine, kernels::Rates& rates) {
   TRY_ASSIGN(hal::Timeline timeline, machine.memory.device->timeline());
   TRY_ASSIGN(runtime::Cell cell, runtime::allocate(machine.memory, DType::kF32, {2}));
   uint64_t submitted = 0;
-  double least = 1, launch = 1;
+  double launch = 1;
   // Bursts so short that some are not disturbed.
-  constexpr int64_t kRounds = 20'000;
-  for (int k = 0; k < 1200; ++k) {
-    reinterpret_cast<float*>(cell.host)[0] = 0.125f;
-    TRY_ASSIGN(double s, peak_launch(machine, queue, timeline, submitted, cell, kRounds));
-    least = std::min(least, s);
-  }
+  const auto peak = [&](const char* entry, int64_t rounds, int times) -> Result<double> {
+    double least = 1;
+    for (int k = 0; k < times; ++k) {
+      reinterpret_cast<float*>(cell.host)[0] = 0.125f;
+      TRY_ASSIGN(double s, peak_launch(machine, queue, timeline, submitted, cell, entry, rounds));
+      least = std::min(least, s);
+    }
+    const double lanes = reinterpret_cast<float*>(cell.host)[1];
+    return 2.0 * kernels::cpu::kPeakChains * lanes * static_cast<double>(rounds) / least * 1e-12;
+  };
+  TRY_ASSIGN(rates.flops_per_ps, peak("cpu.peak", 20'000, 1200));
+  TRY_ASSIGN(rates.narrow_flops_per_ps[DType::kBF16], peak("cpu.narrow_peak", 4'000, 600));
+  TRY_ASSIGN(rates.narrow_flops_per_ps[DType::kI8], peak("cpu.integer_peak", 4'000, 600));
   for (int k = 0; k < 2000; ++k) {
-    TRY_ASSIGN(double s, peak_launch(machine, queue, timeline, submitted, cell, 0));
+    TRY_ASSIGN(double s, peak_launch(machine, queue, timeline, submitted, cell, "cpu.peak", 0));
     launch = std::min(launch, s);
   }
-  const double lanes = reinterpret_cast<float*>(cell.host)[1];
-  rates.flops_per_ps = 2.0 * kernels::cpu::kPeakChains * lanes * kRounds / least * 1e-12;
   rates.launch_ps = launch * 1e12;
   // Copies of more than any cache holds, read plus write.
   const size_t bytes = size_t{96} << 20;
@@ -137,6 +142,8 @@ Result<std::vector<ir::Graph>> samples() {
     for (const char* name : {"conv", "conv_integer"})
       add(name, {{1, c, size, size}, {m, c / groups, kernel, kernel}}, attrs, 1);
   };
+  for (int64_t size : {128, 384})
+    add("attention", {{1, 12, size, 64}, {1, 12, size, 64}, {1, 12, size, 64}}, {}, 3);
   conv(64, 56, 64, 1, 1, 1);
   conv(256, 14, 1024, 1, 1, 1);
   conv(24, 28, 144, 1, 1, 1);
@@ -179,7 +186,8 @@ Result<std::vector<ir::Graph>> samples() {
 std::vector<op::Claim> all_claims(const op::ClaimSource& source, op::Problem& problem) {
   std::vector<op::Claim> list;
   for (DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
-    if (problem.op->name == "dot" || problem.op->name == "conv") problem.attrs.set("compute", type);
+    if (problem.op->name == "dot" || problem.op->name == "conv" || problem.op->name == "attention")
+      problem.attrs.set("compute", type);
     for (op::Claim& claim : source.probe(problem))
       if (claim.supported() && std::none_of(list.begin(), list.end(), [&](const op::Claim& other) {
             return other.kernel == claim.kernel;
@@ -205,10 +213,11 @@ Status measure_kernels(const runtime::Machine& machine, kernels::Rates& rates,
       progress(problem.str());
       for (const op::ClaimSource* source : machine.sources)
         for (const op::Claim& claim : all_claims(*source, problem)) {
-          if (claim.flops / rates.flops_per_ps < claim.bytes / rates.bytes_per_ps) continue;
+          const double at_peak = claim.flops / rates.peak_of(claim.kernel);
+          if (at_peak < claim.bytes / rates.bytes_per_ps) continue;
           TRY_ASSIGN(Seconds s, runtime::measure(machine, *source, problem, claim, Seconds(0.06)));
           const double ps = std::max(s.value * 1e12 - rates.launch_ps, 1.0);
-          reached[claim.kernel].push_back(claim.flops / rates.flops_per_ps / ps);
+          reached[claim.kernel].push_back(at_peak / ps);
         }
     }
   }
@@ -251,6 +260,7 @@ Result<Calibration> calibrate(const std::function<void(const std::string&)>& pro
   Calibration c;
   c.cpu = cpu_name();
   c.isa = kernels::cpu::name_of(kernels::cpu::best_isa());
+  c.rates.multiplies = machine->rates.multiplies;
   progress("the peak, the memory and a launch");
   TRY(measure_machine(machine->runtime, c.rates));
   TRY(measure_kernels(machine->runtime, c.rates, progress));
@@ -261,10 +271,14 @@ std::string to_json(const Calibration& c) {
   Json efficiency = Json::object();
   for (const auto& [kernel, part] : c.rates.efficiency)
     efficiency[kernel] = std::round(part * 1000) / 1000;
+  Json narrow = Json::object();
+  for (const auto& [type, flops] : c.rates.narrow_flops_per_ps)
+    narrow[name_of(type)] = flops * 1e12;
   Json j{{"schema", kSchema},
          {"cpu", c.cpu},
          {"isa", c.isa},
          {"flops_per_second", c.rates.flops_per_ps * 1e12},
+         {"narrow_flops_per_second", std::move(narrow)},
          {"bytes_per_second", c.rates.bytes_per_ps * 1e12},
          {"launch_seconds", c.rates.launch_ps * 1e-12},
          {"efficiency", std::move(efficiency)}};
@@ -289,6 +303,13 @@ Result<Calibration> calibration_from_json(std::string_view text) {
   c.rates.flops_per_ps = flops * 1e-12;
   c.rates.bytes_per_ps = bytes * 1e-12;
   c.rates.launch_ps = launch * 1e12;
+  // Files of before this was measured have none.
+  for (const auto& [type, value] : j.value("narrow_flops_per_second", Json::object()).items()) {
+    const auto dtype = dtype_from_name(type);
+    if (!dtype) return error(Code::kInvalidArgument, "calibration: no type '{}'", type);
+    TRY_ASSIGN(const double peak, positive(j["narrow_flops_per_second"], type.c_str()));
+    c.rates.narrow_flops_per_ps[*dtype] = peak * 1e-12;
+  }
   const auto efficiency = j.find("efficiency");
   if (efficiency == j.end() || !efficiency->is_object())
     return error(Code::kInvalidArgument, "calibration: 'efficiency' must be an object");

@@ -2,7 +2,8 @@
 // kernels.
 //
 //   {"schema": "tessera.calibration/1", "cpu": "...", "isa": "avx512", "flops_per_second": ...,
-//    "bytes_per_second": ..., "launch_seconds": ..., "efficiency": {"cpu.conv": 0.7, ...}}
+//    "narrow_flops_per_second": {"bf16": ..., "i8": ...}, "bytes_per_second": ...,
+//    "launch_seconds": ..., "efficiency": {"cpu.conv": 0.7, ...}}
 #pragma once
 
 #include <functional>

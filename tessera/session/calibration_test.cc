@@ -12,11 +12,13 @@ TEST(Calibration, ReadsBackWhatItWrote) {
   c.rates.flops_per_ps = 0.15;
   c.rates.bytes_per_ps = 0.02;
   c.rates.launch_ps = 250000;
+  c.rates.narrow_flops_per_ps[DType::kBF16] = 2.5;
   c.rates.efficiency["cpu.conv"] = 0.75;
   auto back = calibration_from_json(to_json(c));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(to_json(*back), to_json(c));
   EXPECT_DOUBLE_EQ(back->rates.flops_per_ps, 0.15);
+  EXPECT_DOUBLE_EQ(back->rates.narrow_flops_per_ps.at(DType::kBF16), 2.5);
   EXPECT_DOUBLE_EQ(back->rates.efficiency.at("cpu.conv"), 0.75);
   EXPECT_TRUE(back->rates.origin.starts_with("calibration "));
 }
@@ -37,6 +39,10 @@ TEST(Calibration, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(with("\"avx2\"", "7"), "calibration: 'isa' must be a string");
   EXPECT_EQ(with("\"launch_seconds\": 1e-06", "\"launch_seconds\": -1"),
             "calibration: 'launch_seconds' must be a positive number");
+  EXPECT_EQ(with("\"narrow_flops_per_second\": {}", "\"narrow_flops_per_second\": {\"f9\": 1}"),
+            "calibration: no type 'f9'");
+  EXPECT_EQ(with("\"narrow_flops_per_second\": {}", "\"narrow_flops_per_second\": {\"i8\": 0}"),
+            "calibration: 'i8' must be a positive number");
   EXPECT_EQ(with("\"efficiency\": {}", "\"efficiency\": {\"cpu.conv\": 0}"),
             "calibration: 'cpu.conv' must be a positive number");
 }
@@ -61,6 +67,21 @@ TEST(Calibration, TurnsWorkIntoTime) {
   EXPECT_EQ(rates.cost(claim).value, 1000 + 25'000'000 + 2'000'000);
   claim.bytes = 1e8;
   EXPECT_GT(rates.cost(claim).value, 9'000'000'000);
+}
+
+// A kernel of another type has the peak of that, if it is known.
+TEST(Calibration, KnowsPeaksOfNarrowTypes) {
+  kernels::Rates rates;
+  rates.flops_per_ps = 0.1;
+  rates.launch_ps = 1000;
+  rates.multiplies = {{"k", DType::kI8}};
+  op::Claim claim;
+  claim.kernel = "k";
+  claim.flops = 1e6;
+  EXPECT_EQ(rates.cost(claim).value, 1000 + 10'000'000);
+  rates.narrow_flops_per_ps[DType::kI8] = 0.4;
+  EXPECT_EQ(rates.cost(claim).value, 1000 + 2'500'000);
+  EXPECT_DOUBLE_EQ(rates.peak_of("another"), 0.1);
 }
 
 }  // namespace

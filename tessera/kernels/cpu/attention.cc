@@ -1,11 +1,12 @@
-// attention in f32: row cpu.attention. Online softmax over blocks of keys, so that scores never
-// leave the cache.
+// attention in f32: row cpu.attention; with products of bf16: row cpu.attention_bf16. Online
+// softmax over blocks of keys, so that scores never leave the cache.
 #include <algorithm>
 #include <cmath>
 
 #include "tessera/kernels/cpu/attention_args.h"
 #include "tessera/kernels/cpu/claims.h"
 #include "tessera/kernels/cpu/families.h"
+#include "tessera/kernels/cpu/narrow.h"
 #include "tessera/kernels/cpu/panel.h"
 
 namespace tessera::kernels::cpu {
@@ -31,6 +32,7 @@ struct Plan {
   AttentionArgs args{};
   Joined keys, values;
   int64_t floats = 0;  // of the workspace
+  bool narrow = false;
 
   bool few() const { return args.S <= kFewQueries; }
 };
@@ -162,6 +164,12 @@ Reason fill(const Problem& p, Plan& plan) {
     split(plan);
     return why;
   }
+  if (plan.narrow) {
+    a.keys_size = narrow_size(a.E, a.T);
+    a.values_size = narrow_size(a.T, a.F);
+    a.rows = ceil_div(a.S, ceil_div(a.S, kNarrowQueries));
+    return why;
+  }
   a.keys_size = packed_size(a.E, a.T);
   a.values_size = a.F % kPanel == 0 ? 0 : packed_size(a.T, a.F);
   // Blocks of about the same size, in multiples of the rows of a tile.
@@ -170,9 +178,12 @@ Reason fill(const Problem& p, Plan& plan) {
   return why;
 }
 
+template <bool kNarrow>
 Claim probe(const Problem& p) {
   Plan plan;
-  const Reason why = fill(p, plan);
+  plan.narrow = kNarrow;
+  Reason why = fill(p, plan);
+  why.need(!kNarrow || !plan.few(), "{} queries, need more than {}", plan.args.S, kFewQueries);
   if (!why.fine()) return why.refusal();
   const AttentionArgs& a = plan.args;
   // What causality hides is not computed.
@@ -180,16 +191,18 @@ Claim probe(const Problem& p) {
   const double pairs =
       static_cast<double>(a.B * a.H * a.S) * std::max(1.0, static_cast<double>(a.T) - hidden);
   Claim c = claim(pairs * static_cast<double>(2 * (a.E + a.F) + 20), bytes_of(p),
-                  plan.few() ? 0.3 : 0.8, NumericClass::kApproximate);
-  int64_t floats = plan.floats;
-  if (!plan.few()) floats += a.B * a.K * (a.keys_size + a.values_size);
-  c.workspace = Bytes(floats * 4);
+                  plan.few() ? 0.3 : kNarrow ? 0.5 : 0.8, NumericClass::kApproximate);
+  c.workspace = Bytes(plan.floats * 4);
+  if (!plan.few())
+    c.workspace += Bytes(a.B * a.K * (a.keys_size + a.values_size) * (kNarrow ? 2 : 4));
   return c;
 }
 
+template <bool kNarrow>
 Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
   std::vector<LaunchSpec> launches;
   Plan plan;
+  plan.narrow = kNarrow;
   const Reason why = fill(p, plan);
   if (!why.fine()) return error(Code::kInternal, "prepare without a claim: {}", why.text());
   const AttentionArgs& a = plan.args;
@@ -228,14 +241,19 @@ Result<std::vector<LaunchSpec>> prepare(const Problem& p, const Claim&) {
   if (p.out[0].count() == 0) return launches;
   const Argument k = plan.keys.arguments.back(), v = plan.values.arguments.back(),
                  workspace{Argument::kWorkspace, 0, plan.floats * 4};
-  launch("cpu.attention_keys", a.B * a.K, {k, v, workspace}, a);
+  launch(kNarrow ? "cpu.narrow_keys" : "cpu.attention_keys", a.B * a.K, {k, v, workspace}, a);
   std::vector<Argument> arguments{q, v, workspace, y};
+  if (kNarrow) arguments = {q, workspace, y};
   append(arguments, extras);
-  launch("cpu.attention", a.B * a.H * ceil_div(a.S, a.rows), std::move(arguments), a);
+  launch(kNarrow ? "cpu.narrow_attention" : "cpu.attention", a.B * a.H * ceil_div(a.S, a.rows),
+         std::move(arguments), a);
   return launches;
 }
 
-constexpr Row kRows[] = {{"attention", "cpu.attention", probe, prepare}};
+constexpr Row kRows[] = {
+    {"attention", "cpu.attention", probe<false>, prepare<false>},
+    {"attention", "cpu.attention_bf16", probe<true>, prepare<true>, nullptr, false, DType::kBF16},
+};
 
 }  // namespace
 

@@ -12,7 +12,8 @@ enum class AttentionMask : int32_t { kNone, kBool, kAdded };
 inline constexpr int64_t kQueryBlock = 72;    // queries of a work item, at most
 inline constexpr int64_t kKeyBlock = 192;     // keys whose scores are on the stack at once
 inline constexpr int64_t kMaxHeadSize = 256;  // of E and F
-inline constexpr int64_t kFewQueries = 4;     // up to so many: keys are read where they lie
+inline constexpr int64_t kNarrowQueries = 64, kNarrowKeys = 128;  // the same of narrow_attention
+inline constexpr int64_t kFewQueries = 4;  // up to so many: keys are read where they lie
 
 // Keys or values of all (b, key head), E wide: P past rows, then T new ones; both together go to
 // `target`, if they are to be written. Strides of batch, head, row.
@@ -32,6 +33,8 @@ struct AppendArgs {
 // attention_keys: ranges k, v, workspace; a work item is a (b, key head).
 // attention: ranges q, v, workspace, y, mask, lengths (the last two if any); a work item is a
 // (b, h, block of `rows` queries).
+// narrow_keys, narrow_attention: the same with keys and values in bf16, in the panels of narrow.h:
+// sizes in the workspace are in those elements. Of narrow_attention, v is no range.
 // attention_few: ranges q, those of `keys` as of attention_append (the target if it is written),
 // those of `values`, y, mask, lengths; a work item is a (b, key head, run of split_keys keys). If
 // that is more than one run, y are parts: partial_size() floats for each query of a work item.

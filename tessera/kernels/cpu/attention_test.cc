@@ -185,5 +185,29 @@ TEST(Attention, SaysWhatItRefuses) {
   EXPECT_EQ(refusal(c), "the mask is [9], need rank 4 or less and at most 8 columns");
 }
 
+// Products of bf16: with inputs of magnitude 1, scores are off by 2^-8 of sums of E products, and
+// so are weights; sums of weighted values by some 2^-8 more.
+TEST(Attention, RoundsToBf16WhereThatIsAllowed) {
+  std::mt19937_64 random(9);
+  for (const Sizes& z : {Sizes{2, 3, 3, 5, 7, 16, 16}, Sizes{1, 12, 12, 49, 49, 32, 32},
+                         Sizes{1, 4, 2, 50, 193, 64, 64}, Sizes{1, 2, 1, 97, 400, 80, 48},
+                         Sizes{1, 2, 2, 145, 145, 64, 64}, Sizes{1, 1, 1, 73, 385, 24, 250},
+                         Sizes{1, 2, 2, 17, 33, 65, 1}, Sizes{1, 1, 1, 64, 128, 256, 256}})
+    for (int i = 0; i < 4; ++i) {
+      op::Attrs attrs;
+      attrs.set("compute", DType::kBF16);
+      attrs.set("compute_forced", int64_t{1});
+      if (i % 2) attrs.set("causal", int64_t{1});
+      Case c = attention(z, random, attrs);
+      for (size_t input : {0, 1})
+        c.in[input] = random_tensor(DType::kF32, c.in[input]->dims(), random, {.scale = 0.5});
+      if (i == 2) c.in.push_back(bools({z.S, z.T}, random, 5));
+      if (i == 3) c.in.push_back(random_tensor(DType::kF32, {z.T}, random));
+      // In units of the roundoff of f32.
+      const Tolerance rounded{.rel = 0x1p18, .abs = 0x1p18};
+      EXPECT_EQ(check(c, random, rounded), 1);
+    }
+}
+
 }  // namespace
 }  // namespace tessera::kernels::cpu::testing

@@ -3,6 +3,8 @@
 // cheapest claim; ratio, to oneDNN's; peak, part of the FMA peak measured here. The label lists all
 // claims: ratio to oneDNN's (estimate of the cost in us).
 //
+// All are there in bf16, too (forced): oneDNN then reads x in bf16, which we round on the way.
+//
 //   OMP_NUM_THREADS=1 build/conv_bench --benchmark_filter=resnet50
 #include <benchmark/benchmark.h>
 
@@ -17,12 +19,13 @@ struct Layer {
   const char* network;
   int count;  // in the network
   int64_t C, H, M, K, S = 1, G = 1;
+  DType multiplies = DType::kF32;
 
   int64_t pad() const { return K / 2; }
   int64_t out() const { return (H + 2 * pad() - K) / S + 1; }
   double flops() const { return 2.0 * static_cast<double>(out() * out() * M * K * K * C / G); }
   std::string str() const {
-    std::string s = fmt::format("conv_f32_c{}h{}_m{}r{}", C, H, M, K);
+    std::string s = fmt::format("conv_{}_c{}h{}_m{}r{}", name_of(multiplies), C, H, M, K);
     if (S > 1) s += fmt::format("t{}", S);
     if (G > 1) s += fmt::format("g{}", G);
     return s;
@@ -180,6 +183,10 @@ op::Problem problem_of(const Layer& l) {
              {"pads_begin", both(l.pad())},
              {"pads_end", both(l.pad())},
              {"groups", l.G}};
+  if (l.multiplies != DType::kF32) {
+    p.attrs.set("compute", l.multiplies);
+    p.attrs.set("compute_forced", int64_t{1});
+  }
   p.in = {operand({1, l.C, l.H, l.H}, l.C > 3), operand({l.M, l.C / l.G, l.K, l.K}, false),
           operand({l.M}, false)};
   p.in[1].constant = p.in[2].constant = true;
@@ -197,7 +204,8 @@ class Peer : public bench::OneDnn {
   explicit Peer(const Layer& l) {
     using namespace dnnl;
     using tag = memory::format_tag;
-    const auto f32 = memory::data_type::f32;
+    const auto f32 = memory::data_type::f32,
+               in = l.multiplies == DType::kF32 ? f32 : memory::data_type::bf16;
     const memory::dims weights = l.G > 1 ? memory::dims{l.G, l.M / l.G, l.C / l.G, l.K, l.K}
                                          : memory::dims{l.M, l.C, l.K, l.K};
     post_ops ops;
@@ -207,8 +215,8 @@ class Peer : public bench::OneDnn {
     const convolution_forward::primitive_desc primitive(
         {prop_kind::forward_inference,
          algorithm::convolution_direct,
-         {{1, l.C, l.H, l.H}, f32, tag::any},
-         {weights, f32, tag::any},
+         {{1, l.C, l.H, l.H}, in, tag::any},
+         {weights, in, tag::any},
          {{l.M}, f32, tag::x},
          {{1, l.M, l.out(), l.out()}, f32, tag::any},
          {l.S, l.S},
@@ -247,13 +255,16 @@ void conv(benchmark::State& state, const Layer& layer) {
 }  // namespace
 
 void register_layers() {
-  for (const Layer& layer : kLayers)
-    benchmark::RegisterBenchmark(
-        fmt::format("{}/{}x{}", layer.network, layer.str(), layer.count).c_str(),
-        [&layer](benchmark::State& state) { conv(state, layer); })
-        ->UseManualTime()
-        ->MinTime(0.1)
-        ->Unit(benchmark::kMicrosecond);
+  for (DType type : {DType::kF32, DType::kBF16})
+    for (Layer layer : kLayers) {
+      layer.multiplies = type;
+      benchmark::RegisterBenchmark(
+          fmt::format("{}/{}x{}", layer.network, layer.str(), layer.count).c_str(),
+          [layer](benchmark::State& state) { conv(state, layer); })
+          ->UseManualTime()
+          ->MinTime(0.1)
+          ->Unit(benchmark::kMicrosecond);
+    }
 }
 
 }  // namespace tessera::kernels::cpu

@@ -48,6 +48,46 @@ TEST(NarrowConv, MatchesTheReference) {
     }
 }
 
+TEST(NarrowConv, SumsWindows) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 60; ++i) {
+    Geometry g{.batch = size_between(random, 1, 2),
+               .c = pick<int64_t>(random, {1, 3, 16, 32, 33, 64, 97}),
+               .m = pick<int64_t>(random, {2, 15, 16, 17, 32, 33, 48, 65}),
+               .in = {},
+               .strides = {}};
+    op::Ints kernel, dilations, begin, end;
+    int64_t taps = 1;
+    for (int64_t a = size_between(random, 1, 3); a > 0; --a) {
+      kernel.push_back(size_between(random, 1, 3));
+      dilations.push_back(pick<int64_t>(random, {1, 1, 2}));
+      begin.push_back(size_between(random, 0, 2));
+      end.push_back(size_between(random, 0, 2));
+      g.in.push_back(size_between(random, 5, a == 1 ? 37 : 7));
+      g.strides.push_back(pick<int64_t>(random, {1, 1, 2, 3}));
+      taps *= kernel.back();
+    }
+    Case c = conv_case(g, DType::kBF16, random);
+    Dims w{g.m, g.c};
+    w.insert(w.end(), kernel.begin(), kernel.end());
+    c.in[1] = random_tensor(DType::kF32, w, random);
+    if (i % 8 == 4)
+      c.in[0] = random_tensor(DType::kF32, c.in[0]->dims(), random, {.special = true});
+    // Few channels come row-major, too: then only few kernels take it, or none.
+    const bool row_major = i % 2 == 1 && g.c <= 3;
+    if (row_major) c.placed = {};
+    c.attrs.set("dilations", dilations);
+    c.attrs.set("pads_begin", begin);
+    c.attrs.set("pads_end", end);
+    if (i % 3 == 0) {
+      c.arity = c.in.size();
+      const int result = static_cast<int>(c.in.size());
+      c.steps = {{"relu", {}, {result}}, {"sigmoid", {}, {result + 1}}};
+    }
+    EXPECT_GE(check(c, random, {.products = g.c * taps + 1}), row_major ? 0 : 2);
+  }
+}
+
 TEST(NarrowConv, SaysWhyNot) {
   std::mt19937_64 random(2);
   auto why = [&](Case c, Dims y) {

@@ -86,7 +86,8 @@ double work_of(const Problem& p, const Products& s) {
 // Cuts the products into `wanted` items or a few more, where that leaves them `m_least` rows and
 // `n_least` columns: so that as little as possible is read twice. An element of b costs `b_cost`
 // times one of a.
-uint32_t cut(Products& s, int64_t wanted, int64_t m_least, int64_t n_least, int64_t b_cost) {
+uint32_t cut(Products& s, int64_t wanted, int64_t m_least, int64_t n_least, int64_t b_cost,
+             int64_t m_unit = 6) {
   const int64_t all = batches(s);
   wanted = ceil_div(wanted, std::max<int64_t>(all, 1));
   const int64_t m_most = ceil_div(s.M, m_least), n_most = ceil_div(s.N, n_least);
@@ -99,7 +100,7 @@ uint32_t cut(Products& s, int64_t wanted, int64_t m_least, int64_t n_least, int6
     if (cost >= best) continue;
     best = cost;
     s.n_step = round_up(ceil_div(s.N, n), n_least);
-    s.m_step = round_up(ceil_div(s.M, m), m == 1 ? 1 : std::min<int64_t>(m_least, 6));
+    s.m_step = round_up(ceil_div(s.M, m), m == 1 ? 1 : std::min<int64_t>(m_least, m_unit));
   }
   s.m_items = ceil_div(s.M, s.m_step);
   s.n_items = ceil_div(s.N, s.n_step);
@@ -381,11 +382,18 @@ bool packs_right(const Problem& p, const GemmArgs& g) { return packs(p, g.produc
 double dot_flops(const Problem& p, const GemmArgs& g) { return 2 * work_of(p, g.products); }
 
 LaunchSpec dot_launch(const Problem& p, std::string_view entry, Argument b, GemmArgs& g) {
-  const uint32_t grid = cut_products(p, g.products);
-  return launch_of(p, entry, b, grid, g);
+  return launch_of(p, entry, b, 0, g);
 }
 
 uint32_t cut_products(const Problem& p, Products& s) { return cut(s, items_for(p, s), 48, 64, 1); }
+
+uint32_t cut_narrow(const Problem& p, int64_t height, Products& s) {
+  // Of some microseconds on the fastest processors.
+  constexpr double kProducts = 6e6, kBytes = 3e5;
+  const auto wanted = static_cast<int64_t>(
+      std::clamp(std::max(work_of(p, s) / kProducts, bytes_of(p) / kBytes), 1.0, 32.0));
+  return cut(s, wanted, 4 * height, 64, 1, 2 * height);
+}
 
 std::span<const Row> dot_rows() { return kRows; }
 const Row& gemm_row() { return kRows[1]; }

@@ -47,6 +47,22 @@ struct GemmArgs {
 };
 inline constexpr int64_t kMaxDotRows = 4;
 
+// gemm_bf16, gemm_f16: b is in the panels of narrow.h. Ranges as gemm's, then, at `rounded`, the
+// rows of all a's as narrow_rows has left them; -1: items read a itself. narrow_rows, whose ranges
+// are a and what it writes: work item = (batch, `height` rows); a variant keeps the form that it
+// likes best, in rounded_size() elements for each batch, or none.
+struct NarrowArgs {
+  GemmArgs gemm;
+  int64_t height;  // rows of a tile of a; m_step is a multiple
+  int32_t rounded;
+};
+// The fewest tiles of at most 16 rows, of about the same size.
+constexpr int64_t tile_height(int64_t rows) {
+  constexpr int64_t kMost = 16;
+  const int64_t tiles = (rows + kMost - 1) / kMost;
+  return tiles > 1 ? (rows + tiles - 1) / tiles : rows > 1 ? rows : 1;
+}
+
 // pack_b: all of b (K, N) into panels. Ranges: b, panels. Work item = one panel.
 struct PackArgs {
   int64_t K, N;

@@ -5,6 +5,9 @@
 // (openblas 0: not installed); peak: part of the FMA peak measured here; gbs: bytes of all operands
 // per nanosecond. The label lists all claims: ratio to the faster rival.
 //
+// Products with weights are there in bf16, too (forced): oneDNN then reads a in bf16, which we
+// round on the way, and OpenBLAS has none.
+//
 //   OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 build/dot_bench --benchmark_filter=bert
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
@@ -25,6 +28,7 @@ struct Shape {
   Behind behind = kNothing;
   int64_t joint = 0;  // floats of a token, if b (and a of a product with its transpose) are heads
                       // of a joint projection
+  DType multiplies = DType::kF32;
 
   int64_t a_row() const { return joint > 0 && right == kValuesT ? joint : K; }
   int64_t a_batch() const { return a_row() == K ? M * K : K; }
@@ -44,8 +48,9 @@ struct Shape {
   std::string str() const {
     constexpr const char* kRight[] = {"w", "wt", "v", "vt"};
     constexpr const char* kBehind[] = {"", "_bias", "_bias_gelu", "_bias_residual"};
-    return fmt::format("dot_f32_{}m{}k{}n{}_{}{}{}", B > 1 ? fmt::format("b{}", B) : "", M, K, N,
-                       kRight[right], kBehind[behind], joint > 0 ? "_heads" : "");
+    return fmt::format("dot_{}_{}m{}k{}n{}_{}{}{}", name_of(multiplies),
+                       B > 1 ? fmt::format("b{}", B) : "", M, K, N, kRight[right], kBehind[behind],
+                       joint > 0 ? "_heads" : "");
   }
 };
 
@@ -136,6 +141,10 @@ op::Problem problem_of(const Shape& s) {
   op::Problem p;
   p.op = op::find("dot");
   if (s.transposed()) p.attrs.set("transpose_b", int64_t{1});
+  if (s.multiplies != DType::kF32) {
+    p.attrs.set("compute", s.multiplies);
+    p.attrs.set("compute_forced", int64_t{1});
+  }
   p.in = {operand(dims(s.M, s.K)),
           operand(s.transposed() ? dims(s.N, s.K) : dims(s.K, s.N), s.weights())};
   p.out = {operand(dims(s.M, s.N))};
@@ -159,20 +168,21 @@ class Peer : public bench::OneDnn {
  public:
   explicit Peer(const Shape& s) {
     using namespace dnnl;
-    const auto f32 = memory::data_type::f32;
-    auto desc = [&](int64_t rows, int64_t cols, bool transposed) {
+    const auto f32 = memory::data_type::f32,
+               in = s.multiplies == DType::kF32 ? f32 : memory::data_type::bf16;
+    auto desc = [&](int64_t rows, int64_t cols, bool transposed, memory::data_type type) {
       const int64_t row = transposed ? 1 : cols, col = transposed ? rows : 1;
-      return s.B > 1 ? memory::desc({s.B, rows, cols}, f32, {rows * cols, row, col})
-                     : memory::desc({rows, cols}, f32, {row, col});
+      return s.B > 1 ? memory::desc({s.B, rows, cols}, type, {rows * cols, row, col})
+                     : memory::desc({rows, cols}, type, {row, col});
     };
-    memory::desc a = desc(s.M, s.K, false);
-    if (s.a_row() != s.K) a = memory::desc({s.B, s.M, s.K}, f32, {s.a_batch(), s.a_row(), 1});
+    memory::desc a = desc(s.M, s.K, false, in);
+    if (s.a_row() != s.K) a = memory::desc({s.B, s.M, s.K}, in, {s.a_batch(), s.a_row(), 1});
     const int64_t b_row = s.transposed() ? 1 : s.joint, b_col = s.transposed() ? s.joint : 1;
-    const memory::desc y = desc(s.M, s.N, false),
+    const memory::desc y = desc(s.M, s.N, false, f32),
                        b = s.joint > 0
-                               ? memory::desc({s.B, s.K, s.N}, f32, {s.b_batch(), b_row, b_col})
-                           : s.weights() ? memory::desc({s.K, s.N}, f32, memory::format_tag::any)
-                                         : desc(s.K, s.N, s.transposed()),
+                               ? memory::desc({s.B, s.K, s.N}, in, {s.b_batch(), b_row, b_col})
+                           : s.weights() ? memory::desc({s.K, s.N}, in, memory::format_tag::any)
+                                         : desc(s.K, s.N, s.transposed(), in),
                        bias({1, s.N}, f32, memory::format_tag::ab);
     post_ops ops;
     if (s.behind == kBiasGelu) ops.append_eltwise(1.0f, algorithm::eltwise_gelu_erf, 0.0f, 0.0f);
@@ -210,7 +220,7 @@ class OpenBlas {
         a_(bench::buffer(s.a_size() * 4)),
         b_(bench::buffer(s.copies() * s.b_size() * 4)),
         y_(bench::buffer(s.B * s.M * s.N * 4)) {}
-  static bool there() { return sgemm() != nullptr; }
+  bool there() const { return s_.multiplies == DType::kF32 && sgemm() != nullptr; }
   void run() {
     constexpr int kRowMajor = 101, kNo = 111, kTranspose = 112;
     const int M = static_cast<int>(s_.M), N = static_cast<int>(s_.N), K = static_cast<int>(s_.K);
@@ -250,7 +260,7 @@ void dot(benchmark::State& state, const Shape& shape) {
   for (auto _ : state)
     state.SetIterationTime(bench::seconds([&] {
       bench::time([&] { onednn.run(); }, one);
-      if (OpenBlas::there()) bench::time([&] { openblas.run(); }, blas);
+      if (openblas.there()) bench::time([&] { openblas.run(); }, blas);
       claims.time();
     }));
   const double other = std::min(one, blas), own = claims.own();
@@ -266,12 +276,16 @@ void dot(benchmark::State& state, const Shape& shape) {
 }  // namespace
 
 void register_shapes() {
-  for (const Shape& shape : kShapes)
-    benchmark::RegisterBenchmark(fmt::format("{}/{}", shape.network, shape.str()).c_str(),
-                                 [&shape](benchmark::State& state) { dot(state, shape); })
-        ->UseManualTime()
-        ->MinTime(0.2)
-        ->Unit(benchmark::kMicrosecond);
+  for (DType type : {DType::kF32, DType::kBF16})
+    for (Shape shape : kShapes) {
+      if (type != DType::kF32 && !shape.weights()) continue;
+      shape.multiplies = type;
+      benchmark::RegisterBenchmark(fmt::format("{}/{}", shape.network, shape.str()).c_str(),
+                                   [shape](benchmark::State& state) { dot(state, shape); })
+          ->UseManualTime()
+          ->MinTime(0.2)
+          ->Unit(benchmark::kMicrosecond);
+    }
 }
 
 }  // namespace tessera::kernels::cpu

@@ -38,6 +38,15 @@ Claim probe(const Problem& p) {
   return c;
 }
 
+Claim probe_bf16(const Problem& p) {
+  Claim c = probe(p);
+  if (!c.supported()) return c;
+  GemmArgs g{};
+  fit(p, g);
+  c.workspace = narrow_workspace(p, g.products);
+  return c;
+}
+
 Result<std::vector<LaunchSpec>> prepare(const Problem& p, std::string_view entry) {
   std::vector<LaunchSpec> launches;
   if (p.out[0].count() == 0) return launches;
@@ -47,10 +56,7 @@ Result<std::vector<LaunchSpec>> prepare(const Problem& p, std::string_view entry
   g.right = RightSide::kPanels;
   for (int i = 0; i < s.batch_rank; ++i)
     s.b_batch[i] = s.b_batch[i] / (s.K * s.N) * narrow_size(s.K, s.N);
-  LaunchSpec launch = dot_launch(p, entry, {Argument::kPacked, 0, 0}, g);
-  launch.set_constants(g);
-  launches.push_back(std::move(launch));
-  return launches;
+  return narrow_launches(p, dot_launch(p, entry, {Argument::kPacked, 0, 0}, g), g);
 }
 
 Result<std::vector<LaunchSpec>> prepare_bf16(const Problem& p, const Claim&) {
@@ -76,11 +82,49 @@ Status pack(const Problem& p, int, const std::byte* source, std::byte* target) {
 }
 
 constexpr Row kRows[] = {
-    {"dot", "cpu.gemm_bf16", probe, prepare_bf16, pack<pack_bf16>, true, DType::kBF16},
+    {"dot", "cpu.gemm_bf16", probe_bf16, prepare_bf16, pack<pack_bf16>, true, DType::kBF16},
     {"dot", "cpu.gemm_f16", probe, prepare_f16, pack<pack_f16>, true, DType::kF16},
 };
 
+// So few rows are rounded where they are multiplied; so are those that one item reads.
+bool rounds_ahead(const Products& s) {
+  constexpr int64_t kFewRows = 16;
+  return s.M > kFewRows && s.n_items > 1;
+}
+
 }  // namespace
+
+Bytes narrow_workspace(const Problem& p, const Products& products) {
+  Products s = products;
+  const int64_t height = tile_height(s.M);
+  cut_narrow(p, height, s);
+  return Bytes(rounds_ahead(s) ? 2 * batches(s) * rounded_size(s.M, s.K, height) : 0);
+}
+
+std::vector<LaunchSpec> narrow_launches(const Problem& p, LaunchSpec launch, const GemmArgs& g) {
+  std::vector<LaunchSpec> launches;
+  NarrowArgs args{g, tile_height(g.products.M), -1};
+  Products& s = args.gemm.products;
+  launch.grid = cut_narrow(p, args.height, s);
+  if (launch.entry == "cpu.gemm_bf16" && rounds_ahead(s)) {
+    NarrowArgs rows = args;
+    Products& all = rows.gemm.products;
+    all.m_step = args.height;
+    all.m_items = ceil_div(s.M, all.m_step);
+    all.n_items = 1;
+    LaunchSpec round;
+    round.entry = "cpu.narrow_rows";
+    round.grid = items(batches(s) * all.m_items, 1);
+    round.arguments = {{Argument::kInput, 0, 0}, {Argument::kWorkspace, 0, 0}};
+    round.set_constants(rows);
+    launches.push_back(std::move(round));
+    args.rounded = static_cast<int32_t>(launch.arguments.size());
+    launch.arguments.push_back({Argument::kWorkspace, 0, 0});
+  }
+  launch.set_constants(args);
+  launches.push_back(std::move(launch));
+  return launches;
+}
 
 std::span<const Row> dot_narrow_rows() { return kRows; }
 

@@ -51,9 +51,10 @@ Isa ask_processor() {
   if (!avx512) return Isa::kAvx2;
   constexpr uint32_t kVnni = 1u << 11;
   if (!(c & kVnni)) return Isa::kAvx512;
-  constexpr uint32_t kTile = 1u << 24, kInt8 = 1u << 25, kBf16 = 1u << 5;
+  constexpr uint32_t kTile = 1u << 24, kInt8 = 1u << 25, kTileBf16 = 1u << 22, kBf16 = 1u << 5;
+  constexpr uint32_t kTiles = kTile | kInt8 | kTileBf16;
   constexpr uint64_t kTileState = 0x60000;
-  const bool tiles = (d & (kTile | kInt8)) == (kTile | kInt8) && (state & kTileState) == kTileState;
+  const bool tiles = (d & kTiles) == kTiles && (state & kTileState) == kTileState;
   if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & kBf16)) return Isa::kAvx512Vnni;
   return tiles && may_use_tiles() ? Isa::kAmx : Isa::kAvx512Bf16;
 }

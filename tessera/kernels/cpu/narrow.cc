@@ -17,7 +17,7 @@ void pack(const float* b, int64_t k_stride, int64_t n_stride, int64_t depth, int
   for (int64_t n = 0; n < cols; n += kPanel, panels += size) {
     const int64_t width = std::min(kPanel, cols - n);
     const float* from = b + n * n_stride;
-    if (width < kPanel || depth % 2 != 0) std::fill(panels, panels + size, uint16_t{0});
+    if (width < kPanel || depth % kTileDepth != 0) std::fill(panels, panels + size, uint16_t{0});
     for (int64_t k0 = 0; k0 < depth; k0 += kRun) {
       const int64_t k1 = std::min(depth, k0 + kRun);
       for (int64_t j = 0; j < width; ++j)

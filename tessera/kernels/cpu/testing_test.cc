@@ -9,6 +9,7 @@
 #include "tessera/base/budget.h"
 #include "tessera/ir/reference/interpreter.h"
 #include "tessera/kernels/cpu/isa/integer_entries.h"
+#include "tessera/kernels/cpu/isa/narrow_entries.h"
 
 namespace tessera::kernels::cpu::testing {
 namespace {
@@ -49,7 +50,8 @@ void fail(const tessera_launch* launch, const char* message) {
 }
 
 #define EMULATED_ENTRY(name) {"cpu." #name, emulated::name},
-constexpr Entry kEmulated[] = {TESSERA_INTEGER_ENTRIES(EMULATED_ENTRY)};
+constexpr Entry kEmulated[] = {TESSERA_INTEGER_ENTRIES(EMULATED_ENTRY)
+                                   TESSERA_NARROW_ENTRIES(EMULATED_ENTRY)};
 
 tessera_entry entry_named(const std::vector<Entry>& entries, std::string_view name) {
   for (const Entry& e : entries)
@@ -421,7 +423,8 @@ int check(std::span<const Table* const> tables, const Case& c, std::mt19937_64& 
   }
   std::mt19937_64 copy = random;
   for (const op::Claim& claim : tables.front()->probe(problem))
-    if (claim.supported() && claim.kernel.starts_with("cpu.integer"))
+    if (claim.supported() &&
+        (claim.kernel.starts_with("cpu.integer") || claim.kernel.ends_with("_bf16")))
       run("emulated", *tables.front(), claim, kEmulated, copy);
   return ran;
 }

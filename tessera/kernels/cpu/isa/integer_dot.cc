@@ -1,6 +1,9 @@
 // Matrix products of 8-bit integers.
 #include "tessera/kernels/cpu/isa/integer_entries.h"
 #include "tessera/kernels/cpu/isa/integer_tile.h"
+#if defined(TESSERA_TILES)
+#include "tessera/kernels/cpu/isa/integer_tiles.h"
+#endif
 #include "tessera/kernels/cpu/isa/products.h"
 #include "tessera/kernels/cpu/peak_args.h"
 
@@ -47,7 +50,25 @@ void integer_dot(const tessera_launch* launch, uint32_t first, uint32_t count) {
 }
 
 // What multiplications and additions of 8-bit integers reach at most: as peak, four times as many
-// to a lane.
+// to a lane, or those of a tile.
+#if defined(TESSERA_TILES)
+void integer_peak(const tessera_launch* launch, uint32_t, uint32_t) {
+  static_assert(kPeakChains % 4 == 0);
+  const auto& a = *static_cast<const PeakArgs*>(launch->constants);
+  auto* out = static_cast<float*>(launch->ranges[0].data);
+  IntegerUnit<TESSERA_TILES> shaped(kTileBytes);
+  shaped.shape(kTileRows, kTileRows);
+  TESSERA_TILES& unit = shaped.unit;
+  for (int64_t r = 0; r < a.rounds * kPeakChains; r += 4) {
+    unit.template products<0, 4, 6, false, true>();
+    unit.template products<1, 4, 7, false, true>();
+    unit.template products<2, 5, 6, false, true>();
+    unit.template products<3, 5, 7, false, true>();
+  }
+  unit.release();
+  out[1] = static_cast<float>(kTileRows * kTileBytes * kPanel);
+}
+#else
 void integer_peak(const tessera_launch* launch, uint32_t, uint32_t) {
   const auto& a = *static_cast<const PeakArgs*>(launch->constants);
   auto* out = static_cast<float*>(launch->ranges[0].data);
@@ -62,5 +83,6 @@ void integer_peak(const tessera_launch* launch, uint32_t, uint32_t) {
   out[0] = static_cast<float>(sum[0]);
   out[1] = static_cast<float>(kLanes * kQuad);
 }
+#endif
 
 }  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME

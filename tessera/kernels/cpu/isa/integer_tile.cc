@@ -226,6 +226,82 @@ void find_plain(BoundInteger& b) {
   b.plain = done == b.steps.count;
 }
 
+// What sums are made on, and the rows that go together.
+#if defined(TESSERA_TILES)
+class Sums {
+ public:
+  explicit Sums(const IntegerBlock& b) : unit_(b.depth), tiles_(cut_rows(b.at, b.rows, heights_)) {}
+  ~Sums() { unit_.unit.release(); }
+  void begin(int) { next_ = 0; }
+  // The sums of the next rows; returns how many. Two panels stay in the first cache for all of
+  // them.
+  int make(const IntegerTile& t, bool x_signed) {
+    constexpr int64_t kStepsNear = 12;
+    const int64_t steps = t.count * unit_.steps(t.depth),
+                  parts = most<int64_t>((steps + kStepsNear - 1) / kStepsNear, 1),
+                  part = most<int64_t>((steps + parts - 1) / parts, 1);
+    int64_t end = next_;
+    int rows = 0;
+    do {
+      rows += pair_at(end);
+      end += 2;
+    } while (end < tiles_ && rows + pair_at(end) <= kIntegerRows);
+    for (int64_t step = 0; step == 0 || step < steps; step += part)
+      for (int64_t i = next_, done = 0; i < end; i += 2) {
+        IntegerTile tile = t;
+        tile.rows = pair_at(i);
+        tile.first = heights_[i];
+        tile.at += done;
+        tile.sums += done * kIntegerCols;
+        tile.step = step;
+        tile.steps = least(part, steps - step);
+        (x_signed ? tile_sums<true, TESSERA_TILES> : tile_sums<false, TESSERA_TILES>)(unit_, tile);
+        done += tile.rows;
+      }
+    next_ = end;
+    return rows;
+  }
+
+ private:
+  int pair_at(int64_t i) const { return heights_[i] + (i + 1 < tiles_ ? heights_[i + 1] : 0); }
+
+  IntegerUnit<TESSERA_TILES> unit_;
+  int8_t heights_[kIntegerPixels];
+  int64_t tiles_, next_ = 0;
+};
+#else
+class Sums {
+ public:
+  explicit Sums(const IntegerBlock& b) : rows_(b.rows) {}
+  void begin(int vecs) {
+    rows_left_ = rows_;
+    left_ = (rows_ + integer_rows(vecs) - 1) / integer_rows(vecs);
+  }
+  // The sums of the next rows; returns how many.
+  int make(IntegerTile tile, bool x_signed) {
+    tile.rows = static_cast<int>((rows_left_ + left_ - 1) / left_);
+    rows_left_ -= tile.rows;
+    --left_;
+    (x_signed ? kSignedTiles.fn : kUnsignedTiles.fn)[tile.rows][tile.vecs](tile);
+    return tile.rows;
+  }
+
+ private:
+  int64_t rows_, rows_left_ = 0, left_ = 0;
+};
+#endif
+
+// The sum of what each row multiplies.
+void sum_rows(const BoundInteger& b, const IntegerBlock& block, int32_t* sums) {
+  for (int64_t r = 0; r < block.rows; ++r) {
+    uint32_t sum = 0;
+    for (int64_t i = 0; i < block.count; ++i)
+      sum += static_cast<uint32_t>(
+          sum_of(block.x + block.at[r] + block.terms[i], block.depth, b.x_signed));
+    sums[r] = static_cast<int32_t>(sum);
+  }
+}
+
 // Widths of about the same size.
 int next_vecs(int64_t cols) {
   const int64_t vecs = (cols + kLanes - 1) / kLanes,
@@ -236,18 +312,6 @@ int next_vecs(int64_t cols) {
 }
 
 }  // namespace
-
-#if defined(TESSERA_TILES)
-void integer_tile(const IntegerTile& tile, bool x_signed) {
-  TESSERA_TILES unit;
-  (x_signed ? tile_sums<TESSERA_TILES, true> : tile_sums<TESSERA_TILES, false>)(unit, tile);
-  unit.release();
-}
-#else
-void integer_tile(const IntegerTile& tile, bool x_signed) {
-  (x_signed ? kSignedTiles.fn : kUnsignedTiles.fn)[tile.rows][tile.vecs](tile);
-}
-#endif
 
 BoundInteger bind_integer(const IntegerTerms& terms, const IntegerResult& result,
                           const tessera_launch* launch) {
@@ -350,37 +414,36 @@ void finish_sums(const BoundInteger& b, const IntegerColumns& columns, const int
 
 void integer_block(const BoundInteger& b, const IntegerBlock& block) {
   alignas(64) int32_t sums[kIntegerRows * kIntegerCols];
-  int32_t x_sums[kIntegerRows] = {};
+  int32_t x_sums[kIntegerPixels];
+  bool summed = false;
   IntegerColumns columns;
+  Sums unit(block);
   for (int64_t n = 0; n < block.cols;) {
     const int vecs = next_vecs(block.cols - n);
     const int64_t cols = least<int64_t>(block.cols - n, vecs * kLanes);
     set_columns(b, block.col + n, cols, block.w_sums + n, block.count * block.depth, columns);
-    const int64_t tiles = (block.rows + integer_rows(vecs) - 1) / integer_rows(vecs);
-    int64_t m = 0;
-    for (int64_t left = tiles; left > 0; --left) {
-      const int rows = static_cast<int>((block.rows - m + left - 1) / left);
-      integer_tile({.rows = rows,
-                    .vecs = vecs,
-                    .x = block.x,
-                    .at = block.at + m,
-                    .terms = block.terms,
-                    .count = block.count,
-                    .depth = block.depth,
-                    .w = block.w + n / kPanel * block.panel + n % kPanel * kQuad,
-                    .panel = block.panel,
-                    .start = columns.start,
-                    .sums = sums},
-                   b.x_signed);
-      if (columns.any)
-        for (int r = 0; r < rows; ++r) {
-          uint32_t sum = 0;
-          for (int64_t i = 0; i < block.count; ++i)
-            sum += static_cast<uint32_t>(
-                sum_of(block.x + block.at[m + r] + block.terms[i], block.depth, b.x_signed));
-          x_sums[r] = static_cast<int32_t>(sum);
-        }
-      finish_sums(b, columns, sums, sums_pitch(vecs), x_sums,
+    if (columns.any && !summed) {
+      sum_rows(b, block, x_sums);
+      summed = true;
+    }
+    unit.begin(vecs);
+    for (int64_t m = 0; m < block.rows;) {
+      const int rows = unit.make({.rows = 0,
+                                  .vecs = vecs,
+                                  .first = 0,
+                                  .step = 0,
+                                  .steps = 0,
+                                  .x = block.x,
+                                  .at = block.at + m,
+                                  .terms = block.terms,
+                                  .count = block.count,
+                                  .depth = block.depth,
+                                  .w = block.w + n / kPanel * block.panel + n % kPanel * kQuad,
+                                  .panel = block.panel,
+                                  .start = columns.start,
+                                  .sums = sums},
+                                 b.x_signed);
+      finish_sums(b, columns, sums, sums_pitch(vecs), x_sums + m,
                   {.rows = rows,
                    .cols = static_cast<int>(cols),
                    .row = block.row + m,

@@ -9,10 +9,10 @@
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 
 // The widest tile, and the rows of a tile of so many vectors: what the registers hold.
-// TESSERA_TILES: the class of a unit of tiles (tile_unit.h), if one is used.
+// TESSERA_TILES: the class of a unit of tiles (tile_unit.h), if one is used: then of so many tiles
+// as are summed before any goes through its epilogue.
 #if defined(TESSERA_TILES)
-constexpr int kIntegerVecs = 32 / kLanes, kIntegerRows = 32;
-constexpr int integer_rows(int) { return kIntegerRows; }
+constexpr int kIntegerVecs = 32 / kLanes, kIntegerRows = 192;
 #elif defined(__AVX512VNNI__)
 constexpr int kIntegerVecs = 4, kIntegerRows = 8;
 constexpr int integer_rows(int vecs) { return vecs == 4 ? 6 : 8; }
@@ -27,6 +27,8 @@ constexpr int kIntegerCols = kIntegerVecs * kLanes;
 
 struct IntegerTile {
   int rows, vecs;
+  int first;            // of units of tiles: rows of the upper tiles,
+  int64_t step, steps;  // and the tiles along the terms
   const uint8_t* x;
   const int64_t* at;     // from x to each row's first element
   const int64_t* terms;  // from there to those of the terms
@@ -37,7 +39,6 @@ struct IntegerTile {
   const int32_t* start;  // per column: what its sums begin with
   int32_t* sums;         // (rows, vecs * kLanes)
 };
-void integer_tile(const IntegerTile& tile, bool x_signed);
 
 // Terms and result, bound to a launch's ranges.
 struct BoundInteger {
@@ -97,7 +98,7 @@ constexpr int64_t bytes_of(IntegerType type) {
   return type == IntegerType::kI32 || type == IntegerType::kF32 ? 4 : 1;
 }
 
-// Rows of x, any number of them, times `cols` columns from `col` on: all of their tiles.
+// Rows of x, up to kIntegerPixels, times `cols` columns from `col` on: all of their tiles.
 struct IntegerBlock {
   int64_t rows, cols;
   const uint8_t* x;

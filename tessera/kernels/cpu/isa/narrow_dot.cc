@@ -1,209 +1,23 @@
 // Products of activations in f32 and weights in bf16 or f16 (narrow.h), summed in f32. Weights are
 // widened in registers; pairs of bf16 are multiplied as they are where there is an instruction for
-// that, for which activations are rounded, a block of rows at a time.
-#include "tessera/kernels/cpu/isa/fuse.h"
+// that, for which activations are rounded: by a launch before, or a block of rows at a time. Units
+// of tiles multiply them in whole tiles (narrow_tiles.h).
 #include "tessera/kernels/cpu/isa/half.h"
+#include "tessera/kernels/cpu/isa/narrow_block.h"
 #include "tessera/kernels/cpu/isa/narrow_entries.h"
+#if defined(TESSERA_TILES)
+#include "tessera/kernels/cpu/isa/narrow_tiles.h"
+#endif
 #include "tessera/kernels/cpu/isa/products.h"
 #include "tessera/kernels/cpu/narrow.h"
+#include "tessera/kernels/cpu/peak_args.h"
 
 namespace tessera::kernels::cpu::TESSERA_ISA_NAME {
 namespace {
 
-// The widest tile, and the rows of a tile of so many columns: what the registers hold.
-constexpr int kTileVecs = kLanes == 16 ? 4 : 2;
-constexpr int kTileCols = kTileVecs * kLanes;
-constexpr int kMaxTileRows = kLanes == 16 ? 8 : 6;
-constexpr int tile_rows(int64_t cols) {
-  return kLanes == 16 && cols > 3 * kLanes ? 6 : kMaxTileRows;
-}
-
 // Elements that an item copies of A, on its stack; its rows and depth.
 constexpr int64_t kCopyRows = 144, kCopyDepth = 384;
 constexpr int64_t kCopySize = kCopyRows * kCopyDepth;
-
-typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
-typedef uint32_t BitsU __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
-
-// Each type of weights says where vector `v` of a pair of rows begins in its panel, what a step of
-// the product does, and how A must lie: as `A`, in whole pairs where kRounds.
-
-struct F16Widened {
-  using A = float;
-  static constexpr bool kRounds = false;
-  static constexpr int64_t kVecSize = kLanes;
-  static Vec row(const uint16_t* b, int half) {
-    b += half * kPanel;
-#if defined(__AVX512F__)
-    return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b)));
-#elif defined(__F16C__)
-    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b)));
-#else
-    Vec v;
-    for (int i = 0; i < kLanes; ++i) v[i] = from_f16(b[i]);
-    return v;
-#endif
-  }
-};
-
-#if defined(__AVX512BF16__)
-struct Bf16Pairs {
-  using A = uint16_t;
-  static constexpr bool kRounds = true;
-  static constexpr int64_t kVecSize = 2 * kLanes;
-};
-using Bf16 = Bf16Pairs;
-
-TESSERA_INLINE __m512bh pairs(__m512i v) { return reinterpret_cast<__m512bh>(v); }
-#else
-struct Bf16Widened {
-  using A = float;
-  static constexpr bool kRounds = false;
-  static constexpr int64_t kVecSize = 2 * kLanes;  // elements of a pair's vector
-  static Vec row(const uint16_t* b, int half) {
-    const Bits bits = *reinterpret_cast<const BitsU*>(b);
-    return reinterpret_cast<Vec>(half == 0 ? bits << 16 : bits & 0xffff0000u);
-  }
-};
-
-using Bf16 = Bf16Widened;
-#endif
-
-// C (rows, cols) = A (rows, depth) times panels, as Block of tile_product.h.
-template <class W>
-struct NarrowBlock {
-  int64_t rows, cols, depth;
-  const typename W::A* a;
-  int64_t lda;
-  const uint16_t* b;     // a panel's beginning
-  int64_t panel_stride;  // elements from a panel to the next
-  float* c;
-  int64_t ldc;
-  bool accumulate;
-  const BoundEpilogue* epilogue;
-  int64_t row, col;
-  const uint16_t* ahead = nullptr;  // a line is fetched per pair from here
-};
-
-// Where vector v of the columns begins.
-template <class W>
-TESSERA_INLINE int64_t vec_offset(int v, int64_t panel_stride) {
-  return v * kLanes / kPanel * panel_stride + v * kLanes % kPanel / kLanes * W::kVecSize;
-}
-
-template <class W, int R, int V>
-TESSERA_INLINE void accumulate(const NarrowBlock<W>& t, Vec (&sum)[R][V]) {
-  const int64_t stride = t.panel_stride, ahead_step = t.ahead ? kPairSize : 0;
-  const uint16_t *b = t.b, *ahead = t.ahead ? t.ahead : t.b;
-  const typename W::A* row[R];
-  TESSERA_UNROLL
-  for (int r = 0; r < R; ++r) row[r] = t.a + r * t.lda;
-#if defined(__AVX512BF16__)
-  if constexpr (W::kRounds) {
-    for (int64_t k = 0; k < t.depth; k += 2, b += kPairSize) {
-      __m512bh y[V];
-      TESSERA_UNROLL
-      for (int v = 0; v < V; ++v) y[v] = pairs(_mm512_loadu_si512(b + vec_offset<W>(v, stride)));
-      __builtin_prefetch(ahead, 0, 2);
-      ahead += ahead_step;
-      TESSERA_UNROLL
-      for (int r = 0; r < R; ++r) {
-        int32_t pair;
-        std::memcpy(&pair, row[r] + k, sizeof(pair));
-        const __m512bh x = pairs(_mm512_set1_epi32(pair));
-        TESSERA_UNROLL
-        for (int v = 0; v < V; ++v) sum[r][v] = _mm512_dpbf16_ps(sum[r][v], x, y[v]);
-      }
-    }
-    return;
-  }
-#endif
-  if constexpr (!W::kRounds) {
-    auto step = [&](int64_t k, int half) __attribute__((always_inline)) {
-      Vec y[V];
-      TESSERA_UNROLL
-      for (int v = 0; v < V; ++v) y[v] = W::row(b + vec_offset<W>(v, stride), half);
-      TESSERA_UNROLL
-      for (int r = 0; r < R; ++r) {
-        const Vec x = splat(row[r][k + half]);
-        TESSERA_UNROLL
-        for (int v = 0; v < V; ++v) sum[r][v] += x * y[v];
-      }
-    };
-    int64_t k = 0;
-    for (; k + 2 <= t.depth; k += 2, b += kPairSize) {
-      step(k, 0);
-      step(k, 1);
-      __builtin_prefetch(ahead, 0, 2);
-      ahead += ahead_step;
-    }
-    if (k < t.depth) step(k, 0);
-  }
-}
-
-// A block of no more rows and columns than the registers hold.
-template <class W, int R, int V>
-void tile_of(const NarrowBlock<W>& t) {
-  const int last = static_cast<int>(t.cols) - (V - 1) * kLanes;
-  const Part part(last);
-  const Place<R, V> place{part, last == kLanes};
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v * kLanes < t.cols; v += 16 / kLanes)
-      __builtin_prefetch(t.c + r * t.ldc + v * kLanes, 1);
-  Vec sum[R][V];
-  TESSERA_EACH(x = Vec{})
-  accumulate<W, R, V>(t, sum);
-  finish<R, V>(t, place, sum);
-}
-
-template <class W>
-struct TileTable {
-  void (*fn[kMaxTileRows + 1][kTileVecs + 1])(const NarrowBlock<W>&) = {};
-
-  template <int R, int V>
-  constexpr void fill() {
-    if constexpr (R <= tile_rows(V * kLanes)) fn[R][V] = tile_of<W, R, V>;
-    if constexpr (V < kTileVecs)
-      fill<R, V + 1>();
-    else if constexpr (R < kMaxTileRows)
-      fill<R + 1, 1>();
-  }
-  constexpr TileTable() { fill<1, 1>(); }
-};
-template <class W>
-constexpr TileTable<W> kTiles;
-
-// Columns outermost: a tile's panels are read for all rows while they are in the cache.
-template <class W>
-void block_product(const NarrowBlock<W>& b) {
-  constexpr int64_t kUnit = kLanes < kPanel ? kTileCols : kLanes;  // no tile straddles panels
-  int64_t across = kTileCols / kUnit;
-  if (b.rows > tile_rows(kTileCols) && b.rows <= kMaxTileRows)
-    across = most<int64_t>(across - 1, 1);
-  const int64_t units = (b.cols + kUnit - 1) / kUnit;
-  int64_t n = 0;
-  for (int64_t i = (units + across - 1) / across; i > 0; --i) {
-    const int64_t left = (b.cols - n + kUnit - 1) / kUnit;
-    NarrowBlock<W> tile = b;
-    tile.cols = least(b.cols - n, (left + i - 1) / i * kUnit);
-    tile.b = b.b + vec_offset<W>(static_cast<int>(n / kLanes), b.panel_stride);
-    tile.c = b.c + n;
-    tile.col = b.col + n;
-    const int after = static_cast<int>((n + tile.cols) / kLanes);
-    const uint16_t* next = i > 1 ? b.b + vec_offset<W>(after, b.panel_stride) : b.ahead;
-    int64_t left_rows = b.rows, panel = 0;
-    for (int64_t j = (b.rows + tile_rows(tile.cols) - 1) / tile_rows(tile.cols); j > 0; --j) {
-      tile.rows = (left_rows + j - 1) / j;
-      tile.ahead = next && panel < panels_of(kTileCols) ? next + panel++ * b.panel_stride : nullptr;
-      kTiles<W>.fn[tile.rows][(tile.cols + kLanes - 1) / kLanes](tile);
-      left_rows -= tile.rows;
-      tile.row += tile.rows;
-      tile.c += tile.rows * b.ldc;
-      tile.a += tile.rows * b.lda;
-    }
-    n += tile.cols;
-  }
-}
 
 // The size of the fewest, equal, even parts of at most `bound`.
 int64_t part_of(int64_t size, int64_t bound) {
@@ -235,35 +49,47 @@ void copy_row(const float* a, int64_t step, int64_t depth, float* to) {
   if (depth % 2 != 0) to[depth] = 0;
 }
 
+// What items have in common; pointers are those of the batch.
+struct Work {
+  const NarrowArgs& n;
+  const float* a;
+  const uint16_t *rounded, *b;  // rounded: null, if items read a
+  float* y;
+  const BoundEpilogue* epilogue;  // null: none
+};
+
 template <class W>
-void gemm_item(const GemmArgs& g, const Item& item, const tessera_launch* launch,
-               const BoundEpilogue* epilogue) {
+void gemm_item(const Work& w, const Item& item) {
   using A = typename W::A;
-  const auto* a = static_cast<const float*>(launch->ranges[0].data) + item.a;
-  const auto* b = static_cast<const uint16_t*>(launch->ranges[1].data) + item.b;
-  auto* y = static_cast<float*>(launch->ranges[2].data) + item.y;
+  const GemmArgs& g = w.n.gemm;
   const int64_t K = g.products.K, stride = pairs_of(K) * kPairSize,
                 rows = most<int64_t>(1, item.m1 - item.m0);
   constexpr int64_t kSize = W::kRounds ? kCopySize : kCopySize / 2;
   alignas(64) A copy[kSize];
-  const bool copies = W::kRounds || g.a_col != 1;
+  const bool rounded = W::kRounds && w.rounded, copies = W::kRounds ? !rounded : g.a_col != 1;
   // A few rows read all of B once, without another pass over C.
   const int64_t bound = rows <= kMaxTileRows ? kSize / kMaxTileRows : kCopyDepth;
   const int64_t depth_step = part_of(K, bound / 2 * 2);
   const int64_t row_step =
       copies ? least<int64_t>(rows, kSize / depth_step) : least<int64_t>(rows, kCopyRows);
-  const uint16_t* panels = b + item.n0 / kPanel * stride;
+  const uint16_t* panels = w.b + item.n0 / kPanel * stride;
   for (int64_t k = 0; k == 0 || k < K; k += depth_step) {
-    const int64_t depth = least(depth_step, K - k), lda = copies ? depth_step : g.a_row;
+    const int64_t depth = least(depth_step, K - k), ld = 2 * pairs_of(K),
+                  lda = rounded  ? ld
+                        : copies ? depth_step
+                                 : g.a_row;
     for (int64_t m = item.m0; m < item.m1; m += row_step) {
       const int64_t count = least(row_step, item.m1 - m);
-      const float* from = a + m * g.a_row + k * g.a_col;
+      const float* from = w.a + m * g.a_row + k * g.a_col;
       if (copies)
         for (int64_t r = 0; r < count; ++r)
           copy_row(from + r * g.a_row, g.a_col, depth, copy + r * lda);
       const A* left = copy;
-      if constexpr (!W::kRounds)
+      if constexpr (!W::kRounds) {
         if (!copies) left = from;
+      } else if (rounded) {
+        left = w.rounded + m * ld + k;
+      }
       block_product<W>({.rows = count,
                         .cols = item.n1 - item.n0,
                         .depth = depth,
@@ -271,32 +97,167 @@ void gemm_item(const GemmArgs& g, const Item& item, const tessera_launch* launch
                         .lda = lda,
                         .b = panels + k / 2 * kPairSize,
                         .panel_stride = stride,
-                        .c = y + m * g.y_row + item.n0,
+                        .c = w.y + m * g.y_row + item.n0,
                         .ldc = g.y_row,
                         .accumulate = k > 0,
-                        .epilogue = k + depth >= K ? epilogue : nullptr,
+                        .epilogue = k + depth >= K ? w.epilogue : nullptr,
                         .row = item.batch * g.products.M + m,
                         .col = item.n0});
     }
   }
 }
 
-template <class W>
-void run(const tessera_launch* launch, uint32_t first, uint32_t count) {
-  const auto& g = *static_cast<const GemmArgs*>(launch->constants);
-  const BoundEpilogue epilogue = bind(g.epilogue, launch);
-  for (uint32_t i = first; i < first + count; ++i)
-    gemm_item<W>(g, item_at(g.products, i), launch, epilogue.count > 0 ? &epilogue : nullptr);
+#if defined(TESSERA_TILES)
+// Of A's rows that are multiplied with all of B's columns before the next: so many, and so much of
+// their depth, that two panels of B stay in the first cache and all that they meet in the second.
+constexpr int64_t kRowsNear = 512, kDepthNear = 384 / kTileDepth;
+
+// The tiles of the fewest, equal parts of at most `bound`.
+int64_t tiles_of(int64_t tiles, int64_t bound) {
+  const int64_t parts = (tiles + bound - 1) / bound;
+  return (tiles + parts - 1) / parts;
+}
+
+void tiles_item(TESSERA_TILES& unit, const Work& w, const Item& item) {
+  alignas(64) uint16_t copy[kCopySize];
+  const GemmArgs& g = w.n.gemm;
+  const int64_t h = w.n.height, tiles = depth_tiles(g.products.K), tile = h * kTileDepth,
+                panel = tiles * kPanelTile, pair = 2 * h;
+  const uint16_t* panels = w.b + item.n0 / kPanel * panel;
+  const bool few = item.m1 - item.m0 <= pair;
+  const int64_t depth_step =
+      few && w.rounded ? tiles
+                       : tiles_of(tiles, few ? kCopySize / (pair * kTileDepth) : kDepthNear);
+  const int64_t near =
+      w.rounded ? kRowsNear : least(kRowsNear, kCopySize / (depth_step * kTileDepth));
+  const int64_t row_step = near / pair * pair;
+  for (int64_t m = item.m0; m < item.m1; m += row_step)
+    for (int64_t k = 0; k < tiles; k += depth_step) {
+      const int64_t depth = least(depth_step, tiles - k), rows = least(row_step, item.m1 - m);
+      if (!w.rounded)
+        for (int64_t r = 0; r < rows; r += h)
+          round_tiles(w.a + (m + r) * g.a_row + k * kTileDepth * g.a_col, g.a_row, g.a_col,
+                      least(h, rows - r), least(depth * kTileDepth, g.products.K - k * kTileDepth),
+                      h, copy + r / h * depth * tile);
+      narrow_tiles(unit, {.rows = rows,
+                          .cols = item.n1 - item.n0,
+                          .height = h,
+                          .depth = depth,
+                          .a = w.rounded ? w.rounded + (m / h * tiles + k) * tile : copy,
+                          .a_row = (w.rounded ? tiles : depth) * tile,
+                          .b = panels + k * kPanelTile,
+                          .panel = panel,
+                          .accumulate = k > 0,
+                          .place = {.c = w.y + m * g.y_row + item.n0,
+                                    .ldc = g.y_row,
+                                    .epilogue = k + depth >= tiles ? w.epilogue : nullptr,
+                                    .row = item.batch * g.products.M + m,
+                                    .col = item.n0}});
+    }
+}
+#endif
+
+template <class OfItem>
+void run(const tessera_launch* launch, uint32_t first, uint32_t count, const OfItem& of_item) {
+  const auto& n = *static_cast<const NarrowArgs*>(launch->constants);
+  const Products& s = n.gemm.products;
+  const BoundEpilogue epilogue = bind(n.gemm.epilogue, launch);
+  const auto* rounded =
+      n.rounded < 0 ? nullptr : static_cast<const uint16_t*>(launch->ranges[n.rounded].data);
+  for (uint32_t i = first; i < first + count; ++i) {
+    const Item item = item_at(s, i);
+    of_item(Work{n, static_cast<const float*>(launch->ranges[0].data) + item.a,
+                 rounded ? rounded + item.batch * rounded_size(s.M, s.K, n.height) : nullptr,
+                 static_cast<const uint16_t*>(launch->ranges[1].data) + item.b,
+                 static_cast<float*>(launch->ranges[2].data) + item.y,
+                 epilogue.count > 0 ? &epilogue : nullptr},
+            item);
+  }
 }
 
 }  // namespace
 
 void gemm_bf16(const tessera_launch* launch, uint32_t first, uint32_t count) {
-  run<Bf16>(launch, first, count);
+#if defined(TESSERA_TILES)
+  TESSERA_TILES unit;
+  configure_narrow(unit, static_cast<const NarrowArgs*>(launch->constants)->height);
+  run(launch, first, count, [&](const Work& w, const Item& item) { tiles_item(unit, w, item); });
+  unit.release();
+#else
+  run(launch, first, count, gemm_item<Bf16>);
+#endif
 }
 
 void gemm_f16(const tessera_launch* launch, uint32_t first, uint32_t count) {
-  run<F16Widened>(launch, first, count);
+  run(launch, first, count, gemm_item<F16Widened>);
+}
+
+// What multiplications and additions of bf16 reach at most: as peak, of tiles or pairs if there are
+// any.
+void narrow_peak(const tessera_launch* launch, uint32_t, uint32_t) {
+  static_assert(kPeakChains % 4 == 0);
+  const auto& a = *static_cast<const PeakArgs*>(launch->constants);
+  auto* out = static_cast<float*>(launch->ranges[0].data);
+#if defined(TESSERA_TILES)
+  TESSERA_TILES unit;
+  configure_narrow(unit, kTileRows);
+  for (int64_t r = 0; r < a.rounds * kPeakChains; r += 4) {
+    unit.template bf16_products<0, 4, 6>();
+    unit.template bf16_products<1, 4, 7>();
+    unit.template bf16_products<2, 5, 6>();
+    unit.template bf16_products<3, 5, 7>();
+  }
+  unit.release();
+  out[1] = static_cast<float>(kTileRows * kPanelTile);
+#else
+  Vec chain[kPeakChains];
+  TESSERA_UNROLL
+  for (int c = 0; c < kPeakChains; ++c) chain[c] = splat(0.5f + static_cast<float>(c));
+#if defined(__AVX512BF16__)
+  constexpr int64_t kProducts = 2 * kLanes;
+  const __m512bh x = pairs(_mm512_castps_si512(splat(out[0])));
+#else
+  constexpr int64_t kProducts = kLanes;
+  const Vec x = splat(out[0]);
+#endif
+  for (int64_t r = 0; r < a.rounds; ++r) {
+    TESSERA_UNROLL
+    for (int c = 0; c < kPeakChains; ++c)
+#if defined(__AVX512BF16__)
+      chain[c] = _mm512_dpbf16_ps(chain[c], x, x);
+#else
+      chain[c] = chain[c] * x + x;
+#endif
+  }
+  float sum = 0;
+  TESSERA_UNROLL
+  for (int c = 0; c < kPeakChains; ++c) sum += sum_lanes(chain[c]);
+  out[0] = sum;
+  out[1] = static_cast<float>(kProducts);
+#endif
+}
+
+void narrow_rows([[maybe_unused]] const tessera_launch* launch, [[maybe_unused]] uint32_t first,
+                 [[maybe_unused]] uint32_t count) {
+#if defined(TESSERA_TILES) || defined(__AVX512BF16__)
+  const auto& n = *static_cast<const NarrowArgs*>(launch->constants);
+  const GemmArgs& g = n.gemm;
+  const Products& s = g.products;
+  const int64_t depth = depth_tiles(s.K) * kTileDepth;
+  for (uint32_t i = first; i < first + count; ++i) {
+    const Item item = item_at(s, i);
+    const float* from =
+        static_cast<const float*>(launch->ranges[0].data) + item.a + item.m0 * g.a_row;
+    uint16_t* to = static_cast<uint16_t*>(launch->ranges[1].data) +
+                   item.batch * rounded_size(s.M, s.K, n.height) + item.m0 * depth;
+#if defined(TESSERA_TILES)
+    round_tiles(from, g.a_row, g.a_col, item.m1 - item.m0, s.K, n.height, to);
+#else
+    for (int64_t r = 0; r < item.m1 - item.m0; ++r)
+      copy_row(from + r * g.a_row, g.a_col, s.K, to + r * depth);
+#endif
+  }
+#endif
 }
 
 }  // namespace tessera::kernels::cpu::TESSERA_ISA_NAME

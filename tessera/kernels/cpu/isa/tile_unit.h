@@ -4,10 +4,13 @@
 //   zero<T>(), load<T>(p, pitch), store<T>(p, pitch)
 //   products<C, A, B, sa, sb>()   C (rows, i32) += A (rows, bytes) * B (quads, i32 columns), where
 //                                 sa, sb: whether bytes are signed
+//   bf16_products<C, A, B>()      C (rows, f32) += A (rows, bf16) * B (pairs, f32 columns)
 // AmxTiles is that of the processor, EmulatedTiles the same in plain C++ for processors without.
 #pragma once
 
 #include <cstdint>
+
+#include "tessera/kernels/cpu/isa/half.h"
 
 #if defined(__AMX_INT8__) || defined(__AMXINT8__)  // as gcc, as clang 14 names it
 #include <immintrin.h>
@@ -62,6 +65,24 @@ struct EmulatedTiles {
         __builtin_memcpy(data[C][m] + n * 4, &sum, 4);
       }
   }
+  // Elements `k` and `k + 1` of a row and of a column's pair.
+  static float pair(const uint8_t* a, const uint8_t* b) {
+    uint16_t x[2], y[2];
+    __builtin_memcpy(x, a, 4);
+    __builtin_memcpy(y, b, 4);
+    return from_bf16(x[0]) * from_bf16(y[0]) + from_bf16(x[1]) * from_bf16(y[1]);
+  }
+  template <int C, int A, int B>
+  void bf16_products() {
+    for (int m = 0; m < shapes[C].rows; ++m)
+      for (int n = 0; n < shapes[C].bytes / 4; ++n) {
+        float sum;
+        __builtin_memcpy(&sum, data[C][m] + n * 4, 4);
+        for (int k = 0; k < shapes[A].bytes / 4; ++k)
+          sum += pair(data[A][m] + k * 4, data[B][k] + n * 4);
+        __builtin_memcpy(data[C][m] + n * 4, &sum, 4);
+      }
+  }
 };
 
 #if defined(__AMX_INT8__) || defined(__AMXINT8__)  // as gcc, as clang 14 names it
@@ -102,6 +123,10 @@ struct AmxTiles {
       __asm__ volatile("tdpbusd %%tmm%c0, %%tmm%c1, %%tmm%c2" ::"i"(B), "i"(A), "i"(C));
     else
       __asm__ volatile("tdpbuud %%tmm%c0, %%tmm%c1, %%tmm%c2" ::"i"(B), "i"(A), "i"(C));
+  }
+  template <int C, int A, int B>
+  void bf16_products() {
+    __asm__ volatile("tdpbf16ps %%tmm%c0, %%tmm%c1, %%tmm%c2" ::"i"(B), "i"(A), "i"(C));
   }
 };
 
