@@ -32,15 +32,17 @@ struct Variant {
 constexpr Entry kGenericEntries[] = ENTRIES(GENERIC_ENTRY, GENERIC_ENTRY, GENERIC_ENTRY);
 #if defined(__x86_64__)
 #define AVX2_ENTRY(name) {"cpu." #name, avx2::name},
+constexpr Entry kAvx2Entries[] = ENTRIES(AVX2_ENTRY, AVX2_ENTRY, AVX2_ENTRY);
+#if !defined(TESSERA_UP_TO_AVX2)
 #define AVX512_ENTRY(name) {"cpu." #name, avx512::name},
 #define AVX512VNNI_ENTRY(name) {"cpu." #name, avx512vnni::name},
 #define AMX_ENTRY(name) {"cpu." #name, amx::name},
 #define AVX512BF16_ENTRY(name) {"cpu." #name, avx512bf16::name},
-constexpr Entry kAvx2Entries[] = ENTRIES(AVX2_ENTRY, AVX2_ENTRY, AVX2_ENTRY);
 constexpr Entry kAvx512Entries[] = ENTRIES(AVX512_ENTRY, AVX512_ENTRY, AVX512_ENTRY);
 constexpr Entry kAvx512VnniEntries[] = ENTRIES(AVX512_ENTRY, AVX512VNNI_ENTRY, AVX512_ENTRY);
 constexpr Entry kAvx512Bf16Entries[] = ENTRIES(AVX512_ENTRY, AVX512VNNI_ENTRY, AVX512BF16_ENTRY);
 constexpr Entry kAmxEntries[] = ENTRIES(AVX512_ENTRY, AMX_ENTRY, AMX_ENTRY);
+#endif
 #elif defined(__aarch64__)
 #define NEON_ENTRY(name) {"cpu." #name, neon::name},
 constexpr Entry kNeonEntries[] = ENTRIES(NEON_ENTRY, NEON_ENTRY, NEON_ENTRY);
@@ -50,10 +52,12 @@ constexpr Variant kVariants[] = {
     {Isa::kGeneric, "cpu.generic", kGenericEntries, 4, 2, 0.5, 1, 1, 0.6},
 #if defined(__x86_64__)
     {Isa::kAvx2, "cpu.avx2", kAvx2Entries, 8, 4, 0.5, 1, 1, 0.8},
+#if !defined(TESSERA_UP_TO_AVX2)
     {Isa::kAvx512, "cpu.avx512", kAvx512Entries, 16, 4, 0.5, 1, 1, 0.8},
     {Isa::kAvx512Vnni, "cpu.avx512vnni", kAvx512VnniEntries, 16, 4, 4, 1, 0.62, 0.8},
     {Isa::kAvx512Bf16, "cpu.avx512bf16", kAvx512Bf16Entries, 16, 4, 4, 2, 0.62, 0.85},
     {Isa::kAmx, "cpu.amx", kAmxEntries, 16, 4, 32, 16, 0.35, 0.4},
+#endif
 #elif defined(__aarch64__)
     {Isa::kNeon, "cpu.neon", kNeonEntries, 4, 4, 0.5, 1, 1, 0.6},
 #endif
