@@ -79,6 +79,9 @@ Result<Tally> tally_of(const Machine& machine, const op::Problem& problem) {
   if (std::any_of(problem.in.begin(), problem.in.end(), text) ||
       std::any_of(problem.out.begin(), problem.out.end(), text))
     return error(Code::kUnimplemented, "operator '{}' on strings is the host's", def.name);
+  if (machine.bandwidth() <= 0)
+    return error(Code::kUnimplemented, "chip '{}' does not say how fast its memory '{}' is",
+                 machine.chip().id, machine.memory());
   const Row* row = row_of(def.name);
   const models::Model model = row                    ? row->model
                               : op::elementwise(def) ? models::elementwise

@@ -158,6 +158,11 @@ Tally tiled_product(const Machine& machine, const Engaged& unit, const Product& 
       }
     }
   }
+  // A core that has no room for two stages of any tile takes the smallest all the same.
+  if (best.seconds < 0) {
+    chosen = {kTiles.back().m, kTiles.back().n, 2, 1, 1};
+    best = time_of(f, p, chosen, unit.sustained);
+  }
   const double busy = best.seconds > 0 ? best.matrix / best.seconds : 0;
   const double clock = clock_at(unit, busy);
   best = time_of(f, p, chosen, clock);
