@@ -210,6 +210,21 @@ TEST(Conversion, ShortRunsReachLessOfTheBandwidth) {
   EXPECT_EQ(conversion(chip, packed, other).error().code, Code::kInvalidArgument);
 }
 
+// Rows of 2000 bytes do not begin on lines of 512; fractals fill them.
+TEST(Layouts, RowsThatShareLinesCostMore) {
+  auto rows = parse_problem("matmul_f16_m4096n1000k1000");
+  ASSERT_TRUE(rows);
+  const chip::Chip& chip = cached("ascend910b2");
+  auto aligned = parse_problem("matmul_f16_m4096n1024k1024");
+  ASSERT_TRUE(aligned);
+  const auto slow = estimate(chip, *rows), fine = estimate(chip, *aligned);
+  ASSERT_TRUE(slow && fine);
+  const double work = slow->time.expected.value / slow->flops,
+               best = fine->time.expected.value / fine->flops;
+  EXPECT_GT(work, best);
+  EXPECT_GT(slow->padded_flops, slow->flops);
+}
+
 TEST(Layouts, RoutesRefuseWhatTheyDoNotRead) {
   auto problem = parse_problem("matmul_f16_m64n64k64");
   ASSERT_TRUE(problem);

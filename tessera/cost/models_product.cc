@@ -13,6 +13,13 @@ namespace {
 using op::Operand;
 using op::Problem;
 
+// Of a row-major operand; 0: it lies in blocks that fill lines.
+double row_bytes(const Operand& o) {
+  return o.layout.empty() && !o.dims.empty()
+             ? static_cast<double>(o.dims.back()) * bytes_per_element(o)
+             : 0;
+}
+
 std::string compute_type(const Problem& p) {
   const DType own = p.in[0].dtype;
   return std::string(name_of(p.attrs.dtype("compute", own)));
@@ -90,6 +97,8 @@ Result<Tally> dot(const Machine& machine, const Problem& p) {
   q.c_bytes = bytes_per_element(p.out[0]);
   q.a_memory = bytes_of(a);
   q.b_memory = bytes_of(b);
+  q.a_run = row_bytes(a);
+  q.b_run = row_bytes(b);
   add_epilogue(machine, p, q);
   TRY(check_layouts(machine, q, p, true));
   return product(machine, q);

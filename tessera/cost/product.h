@@ -15,7 +15,8 @@ struct Product {
   double a_bytes = 2, b_bytes = 2, c_bytes = 2;  // of an element
   // Distinct bytes of the operands in memory; windows of a convolution share them.
   double a_memory = 0, b_memory = 0, c_memory = 0;
-  double depth = 0;  // k as the unit sees it, with padded channels; 0: k
+  double a_run = 0, b_run = 0;  // bytes of them that lie together; 0: whole lines
+  double depth = 0;             // k as the unit sees it, with padded channels; 0: k
   ElementWork epilogue = {};
   double epilogue_bytes = 0;  // that steps read beside
   std::string family = "matmul";

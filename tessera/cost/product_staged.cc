@@ -8,6 +8,7 @@
 
 #include "tessera/cost/cycles.h"
 #include "tessera/cost/product.h"
+#include "tessera/cost/stream.h"
 
 namespace tessera::cost {
 namespace {
@@ -128,7 +129,8 @@ void add_copies(const Copy& copy, double bytes, double count, double start, Cycl
 
 struct Shared {
   double memory, cache, cache_bytes, latency, order, efficiency, tail;
-  double block;  // side of what a core's own cache holds, in elements; 0: it has none
+  double a_share, b_share;  // of the first copies' rate that their runs reach
+  double block;             // side of what a core's own cache holds, in elements; 0: it has none
 };
 
 Timed time_of(const Figures& f, const Shared& shared, const Engaged& unit, const Product& p,
@@ -150,10 +152,11 @@ Timed time_of(const Figures& f, const Shared& shared, const Engaged& unit, const
   const double loads = ceil_div(depth, 4 * s.k);  // four parts of k at a time
   const double a_bytes = m * depth * p.a_bytes, b_bytes = n * depth * p.b_bytes;
   for (size_t i = 0; i < f.ways.a.size(); ++i)
-    add_copies(f.ways.a[i], i == 0 ? a_bytes * p.a_share() : a_bytes,
+    add_copies(f.ways.a[i], i == 0 ? a_bytes * p.a_share() / shared.a_share : a_bytes,
                i + 1 < f.ways.a.size() ? loads : steps, f.start, engines);
   for (size_t i = 0; i < f.ways.b.size(); ++i)
-    add_copies(f.ways.b[i], b_bytes, i + 1 < f.ways.b.size() ? loads : steps, f.start, engines);
+    add_copies(f.ways.b[i], i == 0 ? b_bytes / shared.b_share : b_bytes,
+               i + 1 < f.ways.b.size() ? loads : steps, f.start, engines);
   // What leaves is limited by elements, as if they had 16 bits.
   Cycles out{};
   for (const Copy& copy : f.ways.c) add_copies(copy, m * n * 2, 1, f.start, out);
@@ -217,6 +220,8 @@ Tally staged_product(const Machine& machine, const Engaged& unit, const Product&
       .order = machine.constant("overlap_order", 8),
       .efficiency = machine.matrix_efficiency(p.type, 1),
       .tail = machine.constant("product_seconds", 0),
+      .a_share = run_efficiency(machine, p.a_run),
+      .b_share = run_efficiency(machine, p.b_run),
       .block = core_block(machine, unit)};
   Timed best;
   const auto try_one = [&](double bm, double bn, double split) {
