@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "tessera/layout/formats.h"
 #include "tessera/tile/engine_chip.h"
 
 namespace tessera::codegen::sim {
@@ -24,12 +25,23 @@ const chip::Unit& unit_of(const chip::Chip& chip, const engine::MatrixPath& path
   return chip.units.find(path.unit)->second;
 }
 
-// The layout in which the unit takes an operand; empty: any.
+// Whether the place of an element is a sum of what its row and its column say, as buffers need it:
+// not where the bits of one scramble those of the other.
+bool separates(const std::string& format) {
+  const layout::FormatRequest request{.dtype = DType::kF16, .extents = {64, 64}};
+  const auto l = layout::format_layout(format, request);
+  if (!l || l->rank() != 2) return true;
+  const auto bound = layout::BoundLayout::bind(*l, request.dtype, request.extents);
+  return !bound || !bound->mixes(0, 1);
+}
+
+// The first layout in which the unit takes an operand and buffers hold one; empty: any.
 std::string layout_of(const chip::Unit& unit, std::string_view letter) {
   const auto at = unit.operands.find(letter);
-  if (at == unit.operands.end() || at->second.layouts.empty()) return "";
-  const std::string& l = at->second.layouts[0];
-  return l == "ND" ? "" : l;
+  if (at == unit.operands.end()) return "";
+  for (const std::string& l : at->second.layouts)
+    if (separates(l)) return l == "ND" ? "" : l;
+  return "";
 }
 
 // What lies in a memory on the way: fractals, if its engine makes those of what comes there.

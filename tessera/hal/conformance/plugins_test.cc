@@ -89,7 +89,8 @@ TEST(Plugins, LiveInTheVisibleList) {
   EXPECT_EQ(registry.find("gone").error().code, Code::kUnavailable);
   EXPECT_EQ(registry.find("other").error().message,
             "there is no backend 'other'; there are: fine, gone");
-  for (const char* name : {"", ":0", "fine:", "fine:x", "fine:-1", "fine:99999999999"})
+  EXPECT_EQ(registry.open("fine:x").error().code, Code::kNotFound);  // a chip
+  for (const char* name : {"", ":0", "fine:", "fine:x:", "fine:-1", "fine:99999999999"})
     EXPECT_EQ(registry.open(name).error().code, Code::kInvalidArgument) << name;
 }
 
