@@ -1,4 +1,4 @@
-// The functions of one element, as the interpreter computes them. Internal to the module.
+// The functions of one element, as the interpreter and simulated chips compute them.
 #pragma once
 
 #include "tessera/base/result.h"

@@ -1,5 +1,6 @@
 // What the programs of all families have in common: an iteration space, operands with strides along
-// its axes, steps behind the anchor, outputs. Internal to the module.
+// its axes, steps behind the anchor, outputs. For those who write programs: this module, and code
+// generators.
 #pragma once
 
 #include <optional>
