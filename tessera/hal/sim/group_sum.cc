@@ -285,8 +285,7 @@ float even_odd(const Rule& rule, std::span<const float> a, const float* b, int64
 float round_operand(const Rule& rule, float value) {
   if (rule.operand_bits >= 0)
     value = round_mantissa(value, rule.operand_bits, rule.operand_rounding, rule.flush_operands);
-  if (!rule.flush_operands || std::fabs(value) >= std::ldexp(1.0f, rule.operand_least_exponent))
-    return value;
+  if (!rule.flush_operands || std::fabs(value) >= rule.operand_least_normal) return value;
   return std::isnan(value) ? value : rule.flush_loses_sign ? 0.0f : std::copysign(0.0f, value);
 }
 

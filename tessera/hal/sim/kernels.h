@@ -25,6 +25,7 @@ struct Operands {
 struct Alignment {
   int32_t fraction_bits;
   int32_t parts, sum_bits, total_bits, reach;
+  int32_t exact;  // products that are added exactly before they are cut off; with it no parts
   int32_t mantissa_bits, least_exponent, largest_exponent;  // of sums
   bool nearest;                                             // of sums: or toward zero
 };

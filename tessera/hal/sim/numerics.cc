@@ -102,6 +102,8 @@ Status check(const Rule& rule, std::string_view type) {
   if (rule.fraction_bits > 40 || rule.sum_bits > 40 || rule.total_bits > 40)
     return refuse("alignment to more than 40 bits");
   if (rule.fraction_bits >= 0 && rule.fraction_bits < 8) return refuse("alignment to under 8 bits");
+  if (rule.exact > 1 && (rule.sum_bits >= 0 || rule.fraction_bits < 0))
+    return refuse("exact without fraction_bits, or with sum_bits,");
   if (rule.sum_bits >= 0 && rule.sum_bits < rule.fraction_bits)
     return refuse("sum_bits below fraction_bits");
   if (rule.sum_bits >= 0 && rule.accumulate != DType::kF32)
@@ -130,6 +132,7 @@ Result<Rule> resolve(const chip::Numerics& n, std::string_view type, const Modes
   for (const std::string& name : n.saturated_results)
     if (const auto dtype = dtype_from_name(name)) rule.saturated_results |= bit_of(*dtype);
   TRY_ASSIGN(rule.operand_least_exponent, operand_least_exponent(type));
+  rule.operand_least_normal = std::ldexp(1.0f, rule.operand_least_exponent);
   TRY(choose_sums(n, modes, type, rule));
   TRY(choose_modes(n, modes, type, rule));
   TRY(check(rule, type));

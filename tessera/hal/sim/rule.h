@@ -32,6 +32,7 @@ struct Rule {
   DType accumulate = DType::kF32;
   Format sums;
   int operand_least_exponent = -126;
+  float operand_least_normal = 0x1p-126f;
   int operand_bits = -1;
   Rounding operand_rounding = Rounding::kNearestEven;
   bool flush_operands = false;

@@ -72,6 +72,17 @@ void add_cut_off(const Operands& x, int first, int step, const double* scales, d
   }
 }
 
+// The same for exact sums of `count` products each.
+void add_exact_cut_off(const Operands& x, int count, const double* scales, double* sums) {
+  alignas(64) double addends[kStrip];
+  for (int first = 0; first < x.products; first += count) {
+    for (int j = 0; j < kStrip; ++j) addends[j] = 0;
+    for (int p = first; p < x.products && p < first + count; ++p)
+      for (int j = 0; j < kStrip; ++j) addends[j] += x.a[p] * x.b[p * kStrip + j];
+    for (int j = 0; j < kStrip; ++j) sums[j] += __builtin_trunc(addends[j] * scales[j]);
+  }
+}
+
 void aligned(const Alignment& rule, const Operands& x, float* c) {
   alignas(64) int32_t exponents[kStrip];
   alignas(64) double scales[kStrip], sums[kStrip];
@@ -81,7 +92,10 @@ void aligned(const Alignment& rule, const Operands& x, float* c) {
     scales[j] = power_of_2(rule.fraction_bits - exponents[j]);
     sums[j] = __builtin_trunc(c[j] * scales[j]);
   }
-  add_cut_off(x, 0, 1, scales, sums);
+  if (rule.exact > 1)
+    add_exact_cut_off(x, rule.exact, scales, sums);
+  else
+    add_cut_off(x, 0, 1, scales, sums);
   if (rule.nearest) {
     for (int j = 0; j < kStrip; ++j)
       c[j] = to_nearest(rule, sums[j] * power_of_2(exponents[j] - rule.fraction_bits));
@@ -143,13 +157,31 @@ float to_float_with_rest(double x, double rest) {
   return static_cast<float>(bits_as<double>(odd));
 }
 
+#if defined(__AVX512F__)
+constexpr int kLanes = 8;
+#elif defined(__AVX2__)
+constexpr int kLanes = 4;
+#else
+constexpr int kLanes = 2;
+#endif
+typedef double Vec __attribute__((vector_size(kLanes * sizeof(double)), may_alias));
+
+// Four vectors of columns at a time, whose sums stay in registers.
 void exact(const Operands& x, float* c) {
   alignas(64) double sums[kStrip];
-  for (int j = 0; j < kStrip; ++j) sums[j] = 0;
-  for (int p = 0; p < x.products; ++p) {
-    const double a = x.a[p];
-    const double* b = x.b + p * kStrip;
-    for (int j = 0; j < kStrip; ++j) sums[j] += a * b[j];
+  for (int first = 0; first < kStrip; first += 4 * kLanes) {
+    Vec sum0{}, sum1{}, sum2{}, sum3{};
+    for (int p = 0; p < x.products; ++p) {
+      const double a = x.a[p];
+      Vec b[4];
+      __builtin_memcpy(b, x.b + p * kStrip + first, sizeof(b));
+      sum0 += a * b[0];
+      sum1 += a * b[1];
+      sum2 += a * b[2];
+      sum3 += a * b[3];
+    }
+    const Vec all[4] = {sum0, sum1, sum2, sum3};
+    __builtin_memcpy(sums + first, all, sizeof(all));
   }
   for (int j = 0; j < kStrip; ++j) {
     const double y = c[j], sum = sums[j] + y;
@@ -159,29 +191,38 @@ void exact(const Operands& x, float* c) {
   }
 }
 
+// high + low += product, where low takes what high's rounding leaves.
+void add_apart(Vec product, Vec& high, Vec& low) {
+  const Vec sum = high + product, from = sum - product;
+  low += (high - from) + (product - (sum - from));
+  high = sum;
+}
+
 void exact_wide(const Operands& x, float* c) {
   alignas(64) double high[kStrip], low[kStrip];
-  for (int j = 0; j < kStrip; ++j) high[j] = low[j] = 0;
-  for (int p = 0; p < x.products; ++p) {
-    const double a = x.a[p];
-    const double* b = x.b + p * kStrip;
-    for (int j = 0; j < kStrip; ++j) {
-      const double product = a * b[j], sum = high[j] + product;
-      const double from = sum - product;
-      low[j] += (high[j] - from) + (product - (sum - from));
-      high[j] = sum;
+  for (int first = 0; first < kStrip; first += 2 * kLanes) {
+    Vec high0{}, high1{}, low0{}, low1{};
+    for (int p = 0; p < x.products; ++p) {
+      const double a = x.a[p];
+      Vec b[2];
+      __builtin_memcpy(b, x.b + p * kStrip + first, sizeof(b));
+      add_apart(a * b[0], high0, low0);
+      add_apart(a * b[1], high1, low1);
     }
+    const Vec all_high[2] = {high0, high1}, all_low[2] = {low0, low1};
+    __builtin_memcpy(high + first, all_high, sizeof(all_high));
+    __builtin_memcpy(low + first, all_low, sizeof(all_low));
   }
   for (int j = 0; j < kStrip; ++j) {
-    const double y = c[j], first = high[j] + y;
-    const double from = first - y;
-    const double left = (high[j] - from) + (y - (first - from));
-    const double second = left + low[j];
-    const double from2 = second - low[j];
-    const double left2 = (left - from2) + (low[j] - (second - from2));
-    const double sum = first + second;
-    const double from3 = sum - second;
-    const double left3 = (first - from3) + (second - (sum - from3));
+    const double y = c[j], sum1 = high[j] + y;
+    const double from = sum1 - y;
+    const double left = (high[j] - from) + (y - (sum1 - from));
+    const double rest = left + low[j];
+    const double from2 = rest - low[j];
+    const double left2 = (left - from2) + (low[j] - (rest - from2));
+    const double sum = sum1 + rest;
+    const double from3 = sum - rest;
+    const double left3 = (sum1 - from3) + (rest - (sum - from3));
     c[j] = to_float_with_rest(sum, left3 + left2);
   }
 }
