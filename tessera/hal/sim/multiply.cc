@@ -81,6 +81,7 @@ class Multiplication {
     std::copy_n(c, columns, sums_);
     std::fill(sums_ + columns, sums_ + kStrip, 0.0f);
     row_ = &row;
+    special_ = any_special(sums_, kStrip);
     add_groups(products);
     std::copy_n(sums_, columns, c);
   }
@@ -115,8 +116,7 @@ class Multiplication {
 
   // False if no kernel takes this group.
   bool add_fused(int64_t first, int64_t count, int64_t g) {
-    if (row_->special[g] || strip_.special[g]) return false;
-    if (any_special(sums_, kStrip)) return false;
+    if (special_ || row_->special[g] || strip_.special[g]) return false;
     const Operands x{static_cast<int32_t>(count), row_->wide.data() + first,
                      row_->exponents.data() + first, strip_.wide.data() + first * kStrip,
                      strip_.exponents.data() + first * kStrip};
@@ -150,12 +150,15 @@ class Multiplication {
     const std::span<const float> a(row_->values.data() + first, count);
     for (int j = 0; j < kStrip; ++j)
       sums_[j] = group_sum(rule_, a, strip_.values.data() + first * kStrip + j, kStrip, sums_[j]);
+    special_ = any_special(sums_, kStrip);
   }
 
   void finish_all() {
     if (rule_.order == kFused && rule_.flush_sums) flush();
-    if (!rule_.round_sums_to_f16 && !any_special(sums_, kStrip)) return;
+    special_ = any_special(sums_, kStrip);
+    if (!rule_.round_sums_to_f16 && !special_) return;
     for (float& sum : sums_) sum = finish(rule_, sum);
+    special_ = any_special(sums_, kStrip);
   }
 
   void flush() {
@@ -171,6 +174,7 @@ class Multiplication {
   const Unpacked* row_ = nullptr;
   Unpacked strip_;
   alignas(64) float sums_[kStrip] = {};
+  bool special_ = false;  // whether they have infinities or NaNs
 };
 
 }  // namespace
