@@ -98,6 +98,8 @@ TEST(Peaks, OthersAsPublished) {
       {"l4", "cuda", "f32", 30.3, 0.05},
       {"b200", "tensor", "f16", 2250, 1},
       {"b200", "tensor", "f4e2m1", 9000, 5},
+      {"mi100", "matrix", "f16", 184.6, 0.05},
+      {"mi100", "vector", "f64", 11.5, 0.05},
       {"mi210", "matrix", "f16", 181, 0.05},
       {"mi250x", "matrix", "f16", 383, 0.05},
       {"mi250x", "vector", "f32", 47.9, 0.05},

@@ -44,6 +44,14 @@ std::string small(std::string_view was, std::string_view is) {
   return text.replace(at, was.size(), is);
 }
 
+// kSmall with numerics of bf16 that say this as well.
+std::string with_numerics(std::string_view order, std::string_view members) {
+  return small("\"launch\"",
+               fmt::format(R"("numerics": {{"bf16": {{"accumulate": "f32", "order": "{}",
+    "group": 8, "rounding": "nearest_even", "subnormals": "kept", {}}}}}, "launch")",
+                           order, members));
+}
+
 std::string derived(std::string_view members) {
   return R"({"schema": "tessera.chip/1", "extends": "small", )" + std::string(members) + "}";
 }
@@ -164,6 +172,33 @@ TEST(ChipJson, RefusesWithFileAndPointer) {
     ASSERT_FALSE(chip) << c.message;
     EXPECT_EQ(chip.error().message, c.message);
     EXPECT_EQ(chip.error().code, Code::kInvalidArgument);
+  }
+}
+
+TEST(ChipJson, NumericsFitTogether) {
+  const std::string aligned = R"("fraction_bits": 24, "alignment": "toward_zero")";
+  EXPECT_TRUE(
+      read(with_numerics("fused", aligned + R"(, "sum_bits": 32, "parts": 2, "reach": 25)")));
+  const struct {
+    const char* order;
+    std::string members, message;
+  } cases[] = {
+      {"fused", R"("fraction_bits": 24)", "alignment: is missing: addends lose bits"},
+      {"tree", aligned, "fraction_bits: is for sums in order 'fused'"},
+      {"fused", R"("sum_bits": 32)", "sum_bits: needs order 'fused' and fraction_bits"},
+      {"fused", aligned + R"(, "reach": 25)", "reach: needs sum_bits"},
+      {"fused", aligned + R"(, "sum_bits": 32, "parts": 3)",
+       "parts: 3, need a divisor of group, 8"},
+      {"fused", R"("operand_bits": 10)", "operand_rounding: is missing: operands lose bits"},
+      {"fused", R"("overflow": ["wrap"])", "overflow/0: must be 'infinity' or 'saturate'"},
+      {"fused", R"("saturated_results": ["f17"])",
+       "saturated_results/0: no element type or mode 'f17'"},
+      {"fused", R"("nan": "zero")", "nan: 'zero' is none of quiet, ones"},
+  };
+  for (const auto& c : cases) {
+    const auto chip = read(with_numerics(c.order, c.members));
+    ASSERT_FALSE(chip) << c.message;
+    EXPECT_EQ(chip.error().message, "it.json: /numerics/bf16/" + c.message);
   }
 }
 
