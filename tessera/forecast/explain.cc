@@ -152,7 +152,7 @@ Result<Explanation> explain(const Forecast& f) {
     if (row.kind == RowKind::kConversion) conversion_rows.push_back(&row);
   size_t next_row = 0;
   for (const ir::Node& node : g.nodes) {
-    if (node.op->name != "relayout") continue;
+    if (node.op->name != "relayout" || !node.origin.empty()) continue;
     const ir::ValueInfo &from = g.value(node.inputs[0]), &to = g.value(node.outputs[0]);
     if (from.placement != to.placement) continue;
     ConversionExplanation c;

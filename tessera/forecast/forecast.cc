@@ -139,6 +139,26 @@ bool keeps_bytes(const ir::Graph& graph, const ir::Node& node, const op::Binding
   return behind && *behind == problem->out[0].layout;
 }
 
+// A conversion of a transposed view is the transpose, done late: it takes that one's name.
+void name_late_transposes(ir::Graph& graph) {
+  for (ir::Node& node : graph.nodes) {
+    for (ir::Graph& body : node.bodies)
+      if (node.op->name != "fused") name_late_transposes(body);
+    if (node.op->name != "relayout" || !node.origin.empty()) continue;
+    ir::ValueId id = node.inputs[0];
+    while (graph.value(id).producer >= 0) {
+      const ir::Node& behind = graph.nodes[static_cast<size_t>(graph.value(id).producer)];
+      if (behind.op->name == "transpose") {
+        if (graph.value(id).layout.empty()) break;
+        node.origin = behind.origin;
+        break;
+      }
+      if (!passes::is_view(*behind.op)) break;
+      id = behind.inputs[0];
+    }
+  }
+}
+
 op::Bindings bound(const ir::Graph& graph, op::Bindings sizes) {
   for (ir::ValueId id : graph.inputs)
     if (graph.type(id).ranked())
@@ -303,6 +323,7 @@ Result<Forecast> forecast(const Subject& subject, const Options& options) {
                                        .mode = f.layout,
                                        .places = {std::string(kHostPlace)},
                                        .pack = false}));
+  name_late_transposes(f.graph);
   const op::ClaimSource* const sources[] = {f.device.get()};
   const kernels::chip::Names formats = kernels::chip::vendor_formats_of(*options.device);
   TRY_ASSIGN(f.plan,

@@ -87,12 +87,16 @@ TEST(Forecast, AChainOfConvolutionsIsConvertedAtItsEnds) {
       EXPECT_EQ(f.rows[r].out[0], "NC1HWC0");
     }
     // Called one by one, each is converted to and fro.
-    Options none = options_for(chip);
-    none.layout = passes::LayoutMode::kNone;
-    const Forecast worse = planned(subject, none);
-    EXPECT_GE(worse.totals.conversions, 7) << chip;
-    EXPECT_GT(worse.totals.seconds.expected, f.totals.seconds.expected);
-    EXPECT_GE(worse.assign.cost, f.assign.lower_bound);
+    Options vendor = options_for(chip);
+    vendor.kernels = kernels::chip::Set::kVendor;
+    const Forecast worse = planned(subject, vendor);
+    EXPECT_EQ(worse.layout, passes::LayoutMode::kNone);
+    EXPECT_EQ(worse.totals.conversions, 12) << chip;
+    EXPECT_GT(worse.totals.conversion_seconds, f.totals.conversion_seconds);
+    vendor.layout = passes::LayoutMode::kOptimal;
+    const Forecast best = planned(subject, vendor);
+    EXPECT_LE(best.assign.cost, worse.assign.cost);
+    EXPECT_EQ(best.totals.conversions, 2) << chip;
   }
 }
 
@@ -135,7 +139,8 @@ TEST(Forecast, AFallbackIsCopiedAndPriced) {
   Options options = options_for("ascend910b2");
   options.precision.reset();
   const Forecast f = planned(subject, options);
-  EXPECT_EQ(f.totals.fallback_nodes, 1);
+  // What follows may stay there: that costs a launch less.
+  EXPECT_GE(f.totals.fallback_nodes, 1);
   EXPECT_GE(f.totals.copies, 2);
   EXPECT_GE(f.totals.copy_bytes, 2.0 * 8 * 64 * 64 * 4);
   EXPECT_GT(f.totals.fallback_seconds.value, 0);
@@ -143,14 +148,14 @@ TEST(Forecast, AFallbackIsCopiedAndPriced) {
   const Seconds least = cost::transfer(*options.device, *options.host, Bytes(8 * 64 * 64 * 4)).expected;
   EXPECT_GE(f.totals.copy_seconds, least);
   const auto host = std::find_if(f.rows.begin(), f.rows.end(),
-                                 [](const Row& r) { return r.kind == RowKind::kHost; });
+                                 [](const Row& r) { return r.op == "det"; });
   ASSERT_NE(host, f.rows.end());
-  EXPECT_EQ(host->op, "det");
+  EXPECT_EQ(host->kind, RowKind::kHost);
   EXPECT_EQ(host->place, "cpu_avx512");
   EXPECT_NE(host->reason.find("host"), std::string::npos) << host->reason;
   auto explanation = explain(f);
   ASSERT_TRUE(explanation);
-  ASSERT_EQ(explanation->fallbacks.size(), 1u);
+  ASSERT_GE(explanation->fallbacks.size(), 1u);
   EXPECT_EQ(explanation->fallbacks[0].op, "det");
   EXPECT_GT(explanation->fallbacks[0].copies.value, 0);
 }

@@ -117,12 +117,15 @@ class Teller {
       return row;
     }
     if (!problem) return error(std::move(problem).error());
-    row.kind = relayout ? RowKind::kConversion : RowKind::kKernel;
+    const bool late = relayout && !i.origin.empty();
+    row.kind = relayout && !late ? RowKind::kConversion : RowKind::kKernel;
     row.place = device_.chip().id;
     TRY_ASSIGN(const cost::Estimate e, device_.estimate(*problem));
     take(e, device_, row);
     if (row.kernel.empty()) row.kernel = i.kernel;
-    if (relayout) {
+    if (late) {
+      row.op = row.kernel = "transpose";
+    } else if (relayout) {
       TRY_ASSIGN(const Bytes from, kernels::chip::stored_bytes(problem->in[0]));
       TRY_ASSIGN(const Bytes to, kernels::chip::stored_bytes(problem->out[0]));
       row.conversion_bytes = static_cast<double>(from.value + to.value);

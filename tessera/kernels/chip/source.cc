@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
-#include "tessera/layout/layout.h"
+#include "tessera/layout/bound.h"
 #include "tessera/op/elementwise.h"
 #include "tessera/op/layouts.h"
 
@@ -60,7 +61,8 @@ std::optional<std::string> in_format(std::string_view format, const op::Operand&
   if (is_channels_last(format)) {
     std::string text(op::channels_last(o.rank()));
     if (text.empty()) return std::nullopt;
-    return text;
+    const bool rows = std::all_of(o.dims.begin() + 2, o.dims.end(), [](int64_t d) { return d == 1; });
+    return rows ? std::string() : text;
   }
   auto text = layout_in(format, o.dtype, o.dims, groups);
   if (!text) return std::nullopt;
@@ -87,6 +89,39 @@ std::string beside(std::string_view format, const op::Operand& o, const op::Oper
   if (blocks_last_two(format) && !(rank >= 2 && same(rank - 1) && same(rank - 2))) return {};
   if (blocks_channels(format) && !same(1)) return {};
   return in_format(format, o).value_or("");
+}
+
+// The layout of a right side [k, n] whose k lies in the order in which a left side's columns lie,
+// whatever that is: what a kernel that goes along both takes. Nothing where the left side is more
+// than rows of columns in some order.
+std::optional<std::string> matching_right(const op::Problem& p, const std::string& left) {
+  if (p.op->name != "dot" || left.empty() || p.in.size() < 2 || !p.in[1].constant ||
+      p.in[0].rank() != 2 || p.in[1].rank() != 2 || p.attrs.i("transpose_a") != 0)
+    return std::nullopt;
+  const auto parsed = layout::Layout::parse(left);
+  if (!parsed || parsed->rank() != 2) return std::nullopt;
+  const auto bound = layout::BoundLayout::bind(*parsed, p.in[0].dtype, p.in[0].dims);
+  if (!bound || bound->padding() != 0) return std::nullopt;
+  const bool turned = p.attrs.i("transpose_b") != 0;
+  std::vector<layout::Expr> order;
+  const std::function<bool(layout::Expr&)> rename = [&](layout::Expr& e) {
+    if (e.kind == layout::ExprKind::kJoin || e.axis == 0) return false;
+    if (e.axis == 1) e.axis = turned ? 1 : 0;
+    return std::all_of(e.args.begin(), e.args.end(), rename);
+  };
+  for (const layout::Expr& axis : parsed->axes()) {
+    if (axis.kind == layout::ExprKind::kLetter && axis.axis == 0) {
+      if (!order.empty()) return std::nullopt;
+      continue;
+    }
+    layout::Expr renamed = axis;
+    if (!rename(renamed)) return std::nullopt;
+    order.push_back(std::move(renamed));
+  }
+  order.insert(turned ? order.begin() : order.end(), layout::letter(turned ? 0 : 1));
+  const auto right = layout::Layout::make("ab", std::move(order));
+  if (!right) return std::nullopt;
+  return right->to_string();
 }
 
 void add(std::vector<Wish>& list, Wish wish) {
@@ -183,6 +218,14 @@ Source::Source(std::shared_ptr<const tessera::chip::Chip> chip, Set set,
 }
 
 Result<cost::Estimate> Source::estimate(const op::Problem& problem) const {
+  if (const auto right = problem.in.empty() ? std::nullopt
+                                            : matching_right(problem, problem.in[0].layout);
+      right && *right == problem.in[1].layout) {
+    op::Problem in_order = problem;
+    in_order.in[0].layout.clear();
+    in_order.in[1].layout.clear();
+    return estimate(in_order);
+  }
   std::string key = problem.str();
   for (const op::Operand& o : problem.in) key += o.constant ? 'c' : 'v';
   {
@@ -320,6 +363,13 @@ std::vector<Wish> Source::wishes(const op::Problem& p,
             for (std::string_view c : both) add_formats({a, b}, c);
       }
     }
+    for (const std::string& left : arriving)
+      if (auto right = matching_right(p, left)) {
+        Wish wish = plain(p);
+        wish.in[0] = left;
+        wish.in[1] = *std::move(right);
+        add(list, std::move(wish));
+      }
     return list;
   }
 
@@ -359,6 +409,16 @@ std::vector<Wish> Source::wishes(const op::Problem& p,
     add(list, std::move(wish));
   };
   for (const std::string& f : formats) keep(f);
+  // Where one place is left, blocks of channels end up side by side.
+  if ((pools || p.op->name == "reduce") && !p.fused() && !p.in.empty() && p.in[0].rank() == rank &&
+      rank >= 3 && in_format("NHWC", p.anchor_result()) == std::string())
+    for (const std::string& f : formats)
+      if (blocks_channels(f))
+        if (auto in = in_format(f, p.in[0])) {
+          Wish wish = plain(p);
+          wish.in[0] = *std::move(in);
+          add(list, std::move(wish));
+        }
   // A layout without a name, as views leave it: kept by what is element-wise throughout.
   if (!op::elementwise(*p.op)) return list;
   for (const std::string& layout : arriving) {
