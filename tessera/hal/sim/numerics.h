@@ -37,6 +37,7 @@ struct OutputCast {
   bool saturate = false;
   float scale = 1;  // multiplied first, in f32
 };
+
 class MatrixUnit {
  public:
   // `type`: of the operands, an element type or a mode ("tf32", "hf32"). kUnimplemented for a type
@@ -51,6 +52,7 @@ class MatrixUnit {
 
   // c += a b. The elements of a and b are values of the operand type, those of c of the
   // accumulator's; for tf32, hf32 and their like any f32: the unit drops what it does not multiply.
+  // Formats with scales of blocks: the scales are 1.
   // @pre accumulate() is f32 or f16
   void multiply(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
                 int64_t ldb, float* c, int64_t ldc) const;
