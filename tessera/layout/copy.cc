@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 namespace tessera::layout {
 namespace {
@@ -27,6 +28,21 @@ constexpr int64_t kPage = 4 << 10;
 constexpr int64_t kPages = 1 << 10;  // whose translations stay at hand
 
 int64_t size_of(const Copy& c) { return int64_t{1} << c.log_size; }
+
+// How many lines so far apart the second cache keeps with ease, half of those it has room for:
+// strides that are powers of two fall into few of its sets.
+int64_t rows_kept(int64_t stride) {
+  static const int64_t ways = [] {
+    const long n = ::sysconf(_SC_LEVEL2_CACHE_ASSOC);
+    return n > 0 ? int64_t{n} : int64_t{8};
+  }();
+  static const int64_t sets = [] {
+    const long size = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return std::max<int64_t>((size > 0 ? int64_t{size} : int64_t{1} << 20) / ways / kLine, 1);
+  }();
+  const int64_t lines = std::abs(stride) / kLine;
+  return sets / (stride % kLine == 0 ? std::gcd(sets, lines) : 1) * ways / 2;
+}
 
 // Chooses the kernel and the tile.
 class Tiler {
@@ -153,13 +169,17 @@ class Tiler {
       return;
     }
     int64_t write = ragged() ? kRaggedRun : kWriteRun, read = kReadRun;
+    int64_t limit = kMostTile;
+    if (c_.streamed && c_.kind == Copy::Kind::kTranspose)
+      limit = std::max(kLine, rows_kept(at(0).src) * size_of(c_));
+    write = std::min(write, limit);
     if (c_.kind == Copy::Kind::kRuns) write = std::max(write, std::min(run, kLeastTile));
     int64_t bytes = shape(write, read);
     while (bytes > kMostTile && (write > kWriteRun || read > kLine))
       bytes = write > kWriteRun ? shape(write /= 2, read) : shape(write, read /= 2);
     while (bytes < kLeastTile) {
       const int64_t before = bytes;
-      bytes = shape(write *= 2, read);
+      bytes = 2 * write > limit ? shape(write, read *= 2) : shape(write *= 2, read);
       if (bytes == before && (bytes = shape(write, read *= 2)) == before) break;
     }
     while (bytes > kMostTile) {
