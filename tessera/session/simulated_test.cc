@@ -146,7 +146,11 @@ TEST_P(Simulated, Mlp) {
 
 TEST_P(Simulated, Cnn) { EXPECT_EQ(compare(kCnn).reference_launches, 0); }
 
-TEST_P(Simulated, Transformer) { EXPECT_EQ(compare(kTransformer).reference_launches, 0); }
+// Scores of attention are taken in f32, which not every matrix unit multiplies.
+TEST_P(Simulated, Transformer) {
+  const bool multiplies_f32 = std::string_view(GetParam().first) == "ascend910b2";
+  EXPECT_LE(compare(kTransformer).reference_launches, multiplies_f32 ? 0 : 1);
+}
 
 INSTANTIATE_TEST_SUITE_P(Chips, Simulated,
                          ::testing::Values(std::pair("ascend910b2", DType::kF16),
