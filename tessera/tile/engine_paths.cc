@@ -46,9 +46,10 @@ Result<VectorPath> find_vector_path(const chip::Chip& chip) {
   const std::string device(device_space(chip));
   for (const auto& [unit_name, unit] : chip.units) {
     if (unit.kind != chip::UnitKind::kVector) continue;
-    const auto straight = [&](const std::string& from, const std::string& to) -> std::string {
+    const auto straight = [&, &core = unit.core](const std::string& from,
+                                                 const std::string& to) -> std::string {
       for (const auto& [name, engine] : chip.engines)
-        if (engine.core == unit.core && find_route(engine, from, to)) return name;
+        if (engine.core == core && find_route(engine, from, to)) return name;
       return "";
     };
     // Registers where there are some, else the largest.
@@ -78,9 +79,9 @@ Result<MatrixPath> find_matrix_path(const chip::Chip& chip) {
   std::string why = "it has no matrix unit";
   for (const auto& [name, unit] : chip.units) {
     if (unit.kind != chip::UnitKind::kMatrix) continue;
-    const auto memory = [&](std::string_view letter) {
-      const auto at = unit.operands.find(letter);
-      return at == unit.operands.end() ? std::string() : at->second.memory;
+    const auto memory = [&operands = unit.operands](std::string_view letter) {
+      const auto at = operands.find(letter);
+      return at == operands.end() ? std::string() : at->second.memory;
     };
     MatrixPath path{unit.core, name, memory("a"), memory("b"), memory("c"), {}, {}, {}};
     auto a = find_path(chip, unit.core, device, path.a),

@@ -507,9 +507,9 @@ class Emitter {
   Status dot(const Instruction& i, const Axes& axes, Step& s, std::vector<Step>& work) {
     for (const auto& [name, unit] : chip_.units) {
       if (unit.kind != chip::UnitKind::kMatrix || unit.core != path_.core) continue;
-      const auto lies = [&](std::string_view letter) {
-        const auto at = unit.operands.find(letter);
-        return at != unit.operands.end() && at->second.memory == path_.space;
+      const auto lies = [&, &operands = unit.operands](std::string_view letter) {
+        const auto at = operands.find(letter);
+        return at != operands.end() && at->second.memory == path_.space;
       };
       if (!lies("a") || !lies("b") || !lies("c")) continue;
       const DType type = t_.value(i.in[0]).dtype;

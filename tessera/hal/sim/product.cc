@@ -16,27 +16,20 @@ void in_order(int64_t m, int64_t n, int64_t k, const In* a, const In* b, Sum* c)
 
 }  // namespace
 
-Product Product::of([[maybe_unused]] const chip::Chip& chip,
-                    [[maybe_unused]] std::string_view type) {
+Product Product::of(const chip::Chip& chip, std::string_view type) {
   Product p;
-#ifdef TESSERA_SIM_NUMERICS
   if (auto unit = MatrixUnit::make(chip, type)) p.unit_ = *std::move(unit);
-#endif
   return p;
 }
 
 void Product::multiply(int64_t m, int64_t n, int64_t k, const float* a, const float* b,
                        float* c) const {
-#ifdef TESSERA_SIM_NUMERICS
   if (unit_) return unit_->multiply(m, n, k, a, k, b, n, c, n);
-#endif
   in_order(m, n, k, a, b, c);
 }
 void Product::multiply(int64_t m, int64_t n, int64_t k, const float* a, const float* b,
                        int32_t* c) const {
-#ifdef TESSERA_SIM_NUMERICS
   if (unit_) return unit_->multiply(m, n, k, a, k, b, n, c, n);
-#endif
   for (int64_t i = 0; i < m; ++i)
     for (int64_t p = 0; p < k; ++p)
       for (int64_t j = 0; j < n; ++j) {
@@ -47,9 +40,7 @@ void Product::multiply(int64_t m, int64_t n, int64_t k, const float* a, const fl
 }
 void Product::multiply(int64_t m, int64_t n, int64_t k, const double* a, const double* b,
                        double* c) const {
-#ifdef TESSERA_SIM_NUMERICS
   if (unit_) return unit_->multiply(m, n, k, a, k, b, n, c, n);
-#endif
   in_order(m, n, k, a, b, c);
 }
 

@@ -6,11 +6,7 @@
 
 #include "tessera/base/dtype.h"
 #include "tessera/chip/chip.h"
-
-#if __has_include("tessera/hal/sim/numerics.h")
 #include "tessera/hal/sim/numerics.h"
-#define TESSERA_SIM_NUMERICS 1
-#endif
 
 namespace tessera::hal::sim {
 
@@ -25,9 +21,7 @@ class Product {
   void multiply(int64_t m, int64_t n, int64_t k, const double* a, const double* b, double* c) const;
 
  private:
-#ifdef TESSERA_SIM_NUMERICS
   std::optional<MatrixUnit> unit_;
-#endif
 };
 
 }  // namespace tessera::hal::sim
