@@ -210,6 +210,24 @@ class Adviser {
     }
   }
 
+  // Constant shapes of reshapes that begin with the number of items, for more of them.
+  std::map<ir::ValueId, op::Tensor> shapes_of_batch(int64_t times) const {
+    const ir::Graph& g = subject_.graph;
+    std::map<ir::ValueId, op::Tensor> constants;
+    for (const ir::Node& node : g.nodes) {
+      if (node.op->name != "reshape" || node.inputs[1] == ir::kAbsent) continue;
+      const op::Type& from = g.type(node.inputs[0]);
+      const auto& shape = g.value(node.inputs[1]).constant;
+      if (!shape || shape->count() == 0 || !from.ranked() || from.rank() == 0) continue;
+      const auto items = from.dim(0).eval(f_.options.sizes);
+      if (!items || shape->i64(0) != *items) continue;
+      op::Ints sizes = shape->to_i64s();
+      sizes[0] *= times;
+      constants.emplace(node.inputs[1], op::Tensor::of_i64(sizes));
+    }
+    return constants;
+  }
+
   void batch() {
     const ir::Graph& g = subject_.graph;
     if (g.inputs.empty()) return;
@@ -223,7 +241,7 @@ class Adviser {
         (*type.shape)[0] = op::Expr(*size * times);
         types.emplace(id, std::move(type));
       }
-      auto graph = changed(g, {}, types);
+      auto graph = changed(g, shapes_of_batch(times), types);
       if (!graph) return;
       // Nothing else may have taken up the factor.
       for (size_t k = 0; k < g.outputs.size(); ++k) {

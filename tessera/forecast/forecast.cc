@@ -26,13 +26,20 @@ passes::Accepts accepts_of(const Source& source) {
 double flops_of(const ir::Graph& graph, const ir::Node& node, const op::Bindings& sizes) {
   const auto problem = passes::problem_of(graph, node, sizes);
   if (!problem || !problem->op) return 0;
+  const auto type_of = [](const op::Operand& o) {
+    return op::Type::tensor(o.dtype, op::Shape(o.dims.begin(), o.dims.end()));
+  };
   std::vector<op::Type> in, out;
-  for (const op::Operand& o : problem->in) in.push_back(op::Type::tensor(o.dtype, op::Shape(o.dims.begin(), o.dims.end())));
-  for (const op::Operand& o : problem->out) out.push_back(op::Type::tensor(o.dtype, op::Shape(o.dims.begin(), o.dims.end())));
-  if (!problem->op->flops || out.empty())
-    return out.empty() ? 0 : static_cast<double>(problem->out[0].count());
+  for (const op::Operand& o : problem->in) in.push_back(type_of(o));
+  // A result that nobody reads, as attention's keys, has the sizes of the operand that it stands
+  // beside.
+  for (size_t k = 0; k < problem->out.size(); ++k)
+    out.push_back(problem->out[k].present || k >= in.size() ? type_of(problem->out[k]) : in[k]);
+  if (out.empty()) return 0;
+  if (!problem->op->flops) return static_cast<double>(problem->out[0].count());
   std::vector<const op::Type*> inputs;
-  for (size_t i = 0; i < in.size(); ++i) inputs.push_back(problem->in[i].present ? &in[i] : nullptr);
+  for (size_t i = 0; i < in.size(); ++i)
+    inputs.push_back(problem->in[i].present ? &in[i] : nullptr);
   return static_cast<double>(problem->op->flops(problem->attrs, inputs, out).value);
 }
 

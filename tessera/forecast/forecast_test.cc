@@ -6,6 +6,7 @@
 
 #include "tessera/chip/catalog.h"
 #include "tessera/forecast/explain.h"
+#include "tessera/forecast/html.h"
 #include "tessera/ir/builder.h"
 
 namespace tessera::forecast {
@@ -265,6 +266,24 @@ TEST(Advice, IsPlannedAndRanked) {
     EXPECT_LE((*list)[k].saved, (*list)[k == 0 ? 0 : k - 1].saved);
   }
   EXPECT_LE(list->size(), 10u);
+}
+
+TEST(Html, IsOneFileThatNeedsNothingElse) {
+  const Subject subject = *subject_of(conv_chain(2));
+  const Forecast f = planned(subject, options_for("ascend910b2"));
+  const std::string page = to_html(f, *advice(subject, f), "</script><b>model");
+  EXPECT_TRUE(page.starts_with("<!doctype html>"));
+  // The only address is a name of a language.
+  for (size_t at = page.find("http"); at != page.npos; at = page.find("http", at + 1))
+    EXPECT_EQ(page.substr(at, 26), "http://www.w3.org/2000/svg");
+  EXPECT_EQ(page.find("src="), page.npos);
+  // What the model is called ends no element.
+  EXPECT_EQ(page.find("</script><b>"), page.npos);
+  EXPECT_NE(page.find("\\u003c/script>\\u003cb>model"), page.npos);
+  const size_t begin = page.find("id=\"data\">") + 10;
+  const auto data = nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  EXPECT_EQ(data["operators"].size(), f.rows.size());
+  EXPECT_EQ(data["title"], "</script><b>model");
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ figure(percent(totals.launch_share), `launching ${totals.launches} kernels`);
 figure(String(totals.fallback_nodes), `operators on the host, ${totals.copies} copies`, totals.fallback_nodes > 0);
 figure(percent(totals.coverage_flops), "of the work on the chip");
 {
-  const width = 1200, height = 64, all = totals.seconds.expected || 1;
+  const width = at("timeline").clientWidth || 1200, height = 64, all = totals.seconds.expected || 1;
   const s = svg("svg", {viewBox: `0 0 ${width} ${height + 18}`, role: "img", "aria-label": "timeline"});
   let x = 0;
   for (const r of rows) {
@@ -148,9 +148,10 @@ figure(percent(totals.coverage_flops), "of the work on the chip");
     s.append(bar);
     x += w;
   }
-  for (let k = 0; k <= 4; ++k) {
-    const t = svg("text", {x: k * width / 4, y: height + 14, "text-anchor": k === 0 ? "start" : k === 4 ? "end" : "middle"});
-    t.textContent = time(all * k / 4);
+  const ticks = width < 600 ? 2 : 4;
+  for (let k = 0; k <= ticks; ++k) {
+    const t = svg("text", {x: k * width / ticks, y: height + 14, "text-anchor": k === 0 ? "start" : k === ticks ? "end" : "middle"});
+    t.textContent = time(all * k / ticks);
     s.append(t);
   }
   at("timeline").append(s);
@@ -165,7 +166,7 @@ figure(percent(totals.coverage_flops), "of the work on the chip");
 }
 {
   const dots = rows.filter(r => r.flops > 0 && r.bytes > 0 && r.kind === "kernel");
-  const width = 560, height = 330, left = 52, bottom = 30;
+  const width = at("roofline").clientWidth || 560, height = 330, left = 52, bottom = 34;
   const s = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "roofline"});
   const xs = dots.map(r => r.flops / r.bytes), ys = dots.map(r => r.flops / r.seconds.expected);
   const ridge = data.peak / data.bandwidth;
@@ -183,7 +184,7 @@ figure(percent(totals.coverage_flops), "of the work on the chip");
   const steps = (a, b) => Math.max(1, Math.ceil((b - a) / 8));
   for (let k = x0; k <= x1; k += steps(x0, x1)) {
     line(X(10 ** k), 10, X(10 ** k), height - bottom, "stroke:var(--line)");
-    write(X(10 ** k), height - bottom + 15, k < 0 ? `1e${k}` : String(10 ** k), "middle");
+    write(X(10 ** k), height - bottom + 15, k < 0 ? (10 ** k).toFixed(-k) : String(10 ** k), k === x0 ? "start" : k === x1 ? "end" : "middle");
   }
   const unit = k => 10 ** (k - 3 * Math.floor(k / 3)) + " " + (["", "k", "M", "G", "T", "P"][Math.floor(k / 3)] ?? "");
   for (let k = y0; k <= y1; k += steps(y0, y1)) {
