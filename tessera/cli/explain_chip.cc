@@ -32,7 +32,10 @@ Json json_of(const cost::Interval& i) {
 Json json_of(const NodeExplanation& n) {
   Json alternatives = Json::array();
   for (const Alternative& a : n.alternatives) {
-    Json j{{"device", a.place}, {"kernel", a.kernel}, {"in", a.in}, {"out", a.out},
+    Json j{{"device", a.place},
+           {"kernel", a.kernel},
+           {"in", a.in},
+           {"out", a.out},
            {"chosen", a.chosen}};
     if (a.refusal.empty()) {
       j["tile"] = a.tile;
@@ -43,10 +46,14 @@ Json json_of(const NodeExplanation& n) {
     }
     alternatives.push_back(std::move(j));
   }
-  return {{"name", n.row.name},       {"problem", n.row.problem},
-          {"device", n.row.place},    {"kernel", n.row.kernel},
-          {"tile", n.row.tile},       {"seconds", json_of(n.row.time)},
-          {"bound_by", n.row.bound_by}, {"why", n.why},
+  return {{"name", n.row.name},
+          {"problem", n.row.problem},
+          {"device", n.row.place},
+          {"kernel", n.row.kernel},
+          {"tile", n.row.tile},
+          {"seconds", json_of(n.row.time)},
+          {"bound_by", n.row.bound_by},
+          {"why", n.why},
           {"alternatives", std::move(alternatives)}};
 }
 
@@ -97,8 +104,8 @@ Json json_of(const Explanation& e, const std::vector<Advice>& advice, const Fore
 }
 
 std::string text_of(const Explanation& e, const std::vector<Advice>& advice, const Forecast& f) {
-  std::string text = fmt::format("{}: {} expected\n", f.options.device->id,
-                                 to_string(f.totals.seconds.expected));
+  std::string text =
+      fmt::format("{}: {} expected\n", f.options.device->id, to_string(f.totals.seconds.expected));
   if (e.conversions.empty()) {
     text += "\nno layout conversions\n";
   } else {

@@ -72,15 +72,17 @@ void add_running_options(Verb& verb, ModelOptions& options, bool plans) {
       .in_range(0, 4096)
       .shows_default()
       .type_name("N");
-  verb.option("--layout", options.layout,
-              plans ? "How memory layouts are chosen: none (row-major where a kernel takes it), greedy, "
-                      "any, propagate, optimal, or all: a table of them; default: optimal, of a "
-                      "vendor's kernels none"
-                    : "How memory layouts are chosen: none (row-major), greedy, any, propagate, "
-                      "optimal; default: optimal")
-      .one_of(plans ? std::vector<std::string>{"none", "greedy", "any", "propagate", "optimal",
-                                               "all"}
-                    : std::vector<std::string>{"none", "greedy", "any", "propagate", "optimal"})
+  verb.option(
+          "--layout", options.layout,
+          plans
+              ? "How memory layouts are chosen: none (row-major where a kernel takes it), greedy, "
+                "any, propagate, optimal, or all: a table of them; default: optimal, of a "
+                "vendor's kernels none"
+              : "How memory layouts are chosen: none (row-major), greedy, any, propagate, "
+                "optimal; default: optimal")
+      .one_of(plans
+                  ? std::vector<std::string>{"none", "greedy", "any", "propagate", "optimal", "all"}
+                  : std::vector<std::string>{"none", "greedy", "any", "propagate", "optimal"})
       .type_name("MODE");
   verb.option("--isa", options.isa,
               "Most of the CPU's instruction sets that kernels use: generic, avx2, avx512, "

@@ -50,9 +50,9 @@ std::string operators_text(const Forecast& f) {
   for (const Row& row : f.rows) {
     const std::string padding =
         row.padding_bytes > 0 ? percent(row.padding_bytes / row.operand_bytes) : "";
-    table.add({std::to_string(row.number), operator_of(row), row.place, row.kernel,
-               layouts_of(row), row.tile, us(row.time.expected), us(row.time.low),
-               us(row.time.high), row.bound_by, padding, row.name});
+    table.add({std::to_string(row.number), operator_of(row), row.place, row.kernel, layouts_of(row),
+               row.tile, us(row.time.expected), us(row.time.low), us(row.time.high), row.bound_by,
+               padding, row.name});
   }
   return table.str();
 }
@@ -61,9 +61,10 @@ std::string certificate(const Forecast& f) {
   if (f.layout != passes::LayoutMode::kOptimal)
     return fmt::format("layout mode '{}'", passes::name_of(f.layout));
   if (f.assign.optimal())
-    return fmt::format("no other choice of places, kernels and layouts costs less ({} variables, "
-                       "width {})",
-                       f.assign.variables, f.assign.width);
+    return fmt::format(
+        "no other choice of places, kernels and layouts costs less ({} variables, "
+        "width {})",
+        f.assign.variables, f.assign.width);
   const double gap = 1 - f.assign.lower_bound / f.assign.cost;
   return fmt::format("at most {} above the least", percent(gap));
 }
@@ -76,12 +77,11 @@ std::string totals_text(const Forecast& f) {
       "memory     {} of {}: {} weights, {} values; {}\n"
       "layouts    {} conversions, {} moved, {} of the step with absorbed ones ({}); {}\n",
       range(t.seconds), t.launches, percent(t.launch_share()), t.flops * 1e-9, percent(t.mfu),
-      t.peak_type.empty() ? "nothing" : t.peak_type, t.padded_flops * 1e-9,
-      to_string(t.peak_bytes), to_string(t.capacity), to_string(t.weight_bytes),
-      to_string(t.activation_bytes),
-      t.fits ? "it fits"
-             : fmt::format("too much by {}", to_string(Bytes(t.peak_bytes.value -
-                                                             t.capacity.value))),
+      t.peak_type.empty() ? "nothing" : t.peak_type, t.padded_flops * 1e-9, to_string(t.peak_bytes),
+      to_string(t.capacity), to_string(t.weight_bytes), to_string(t.activation_bytes),
+      t.fits
+          ? "it fits"
+          : fmt::format("too much by {}", to_string(Bytes(t.peak_bytes.value - t.capacity.value))),
       t.conversions, bytes(t.conversion_bytes), percent(t.conversion_share()),
       ms(t.conversion_seconds), certificate(f));
   text += fmt::format("places     {} operators on the host ({}), {} copies of {} ({})\n",
@@ -128,9 +128,9 @@ Status print_modes(const ChipPlanning& p, bool json) {
                     {"copies", t.copies},
                     {"cost_ps", f.assign.cost.value},
                     {"lower_bound_ps", f.assign.lower_bound.value}});
-    table.add({std::string(passes::name_of(mode)), fmt::format("{:.3f}", t.seconds.expected.value * 1e3),
-               std::to_string(t.conversions), bytes(t.conversion_bytes),
-               percent(t.conversion_share()), std::to_string(t.copies),
+    table.add({std::string(passes::name_of(mode)),
+               fmt::format("{:.3f}", t.seconds.expected.value * 1e3), std::to_string(t.conversions),
+               bytes(t.conversion_bytes), percent(t.conversion_share()), std::to_string(t.copies),
                mode == passes::LayoutMode::kOptimal ? ms(bound) : ""});
   }
   if (json)
@@ -155,9 +155,13 @@ Status print_comparison(const std::vector<Forecast>& all, bool json) {
     for (const Forecast& f : all) cells.push_back(cell(f));
     table.add(std::move(cells));
   };
-  row("step, ms", [](const Forecast& f) { return fmt::format("{:.3f}", f.totals.seconds.expected.value * 1e3); });
-  row("from", [](const Forecast& f) { return fmt::format("{:.3f}", f.totals.seconds.low.value * 1e3); });
-  row("to", [](const Forecast& f) { return fmt::format("{:.3f}", f.totals.seconds.high.value * 1e3); });
+  row("step, ms", [](const Forecast& f) {
+    return fmt::format("{:.3f}", f.totals.seconds.expected.value * 1e3);
+  });
+  row("from",
+      [](const Forecast& f) { return fmt::format("{:.3f}", f.totals.seconds.low.value * 1e3); });
+  row("to",
+      [](const Forecast& f) { return fmt::format("{:.3f}", f.totals.seconds.high.value * 1e3); });
   row("part of the peak", [](const Forecast& f) { return percent(f.totals.mfu); });
   row("memory", [](const Forecast& f) { return to_string(f.totals.peak_bytes); });
   row("of", [](const Forecast& f) { return to_string(f.totals.capacity); });
@@ -169,7 +173,8 @@ Status print_comparison(const std::vector<Forecast>& all, bool json) {
   row("on the host", [](const Forecast& f) { return std::to_string(f.totals.fallback_nodes); });
   row("copies", [](const Forecast& f) { return std::to_string(f.totals.copies); });
   row("own coverage", [](const Forecast& f) { return percent(f.own.flops); });
-  row("vendor's coverage", [](const Forecast& f) { return f.has_vendor ? percent(f.vendor.flops) : std::string("-"); });
+  row("vendor's coverage",
+      [](const Forecast& f) { return f.has_vendor ? percent(f.vendor.flops) : std::string("-"); });
   return print_text(table.str());
 }
 

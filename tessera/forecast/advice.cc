@@ -21,8 +21,8 @@ Result<ir::Graph> changed(const ir::Graph& from, const std::map<ir::ValueId, op:
   const auto at = [&](ir::ValueId id) -> ir::ValueId& { return now[static_cast<size_t>(id)]; };
   for (ir::ValueId id : from.inputs) {
     const auto other = inputs.find(id);
-    at(id) = to.add_input(from.value(id).name,
-                          other == inputs.end() ? from.type(id) : other->second);
+    at(id) =
+        to.add_input(from.value(id).name, other == inputs.end() ? from.type(id) : other->second);
   }
   const auto value = [&](ir::ValueId id) -> Result<ir::ValueId> {
     if (id == ir::kAbsent) return id;
@@ -39,9 +39,9 @@ Result<ir::Graph> changed(const ir::Graph& from, const std::map<ir::ValueId, op:
       TRY_ASSIGN(const ir::ValueId v, value(id));
       in.push_back(v);
     }
-    TRY_ASSIGN(const auto out, to.add(*node.op, std::move(in), node.attrs,
-                                      static_cast<int>(node.outputs.size()), node.bodies,
-                                      node.origin));
+    TRY_ASSIGN(const auto out,
+               to.add(*node.op, std::move(in), node.attrs, static_cast<int>(node.outputs.size()),
+                      node.bodies, node.origin));
     for (size_t k = 0; k < out.size(); ++k) {
       if (node.outputs[k] == ir::kAbsent) {
         to.nodes.back().outputs[k] = ir::kAbsent;
@@ -98,8 +98,8 @@ class Adviser {
 
  private:
   // Plans with the change; adds the advice if it saves something worth a line.
-  bool consider(std::string change, std::string why, const Subject& subject,
-                const Options& options, double items = 1) {
+  bool consider(std::string change, std::string why, const Subject& subject, const Options& options,
+                double items = 1) {
     const auto other = forecast(subject, options);
     if (!other) return false;
     const Seconds after(other->totals.seconds.expected.value / items);

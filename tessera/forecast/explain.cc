@@ -105,8 +105,7 @@ std::string why_of(const std::vector<Alternative>& list) {
       best = &a;
   if (!best) return "no other kernel of this place takes it";
   const double more = (best->time.expected - chosen->time.expected).value * 1e6;
-  if (more >= 0)
-    return fmt::format("the next best takes {:.2f} us more by itself", more);
+  if (more >= 0) return fmt::format("the next best takes {:.2f} us more by itself", more);
   return fmt::format(
       "{} -> {} would take {:.2f} us less by itself; converting its operands would cost more",
       fmt::join(best->in, ", "), fmt::join(best->out, ", "), -more);
@@ -129,10 +128,9 @@ Result<std::vector<NodeExplanation>> explain_node(const Forecast& f, std::string
       Place place;
       int next = 0;
       if (find(f.plan.main, row.number, next, place) && row.kind != RowKind::kCopy) {
-        const auto problem = plan::problem_of(f.plan, *place.region, *place.instruction,
-                                              f.plan.planned_for);
-        if (problem)
-          e.alternatives = alternatives_of(f, *problem, row.kind != RowKind::kHost);
+        const auto problem =
+            plan::problem_of(f.plan, *place.region, *place.instruction, f.plan.planned_for);
+        if (problem) e.alternatives = alternatives_of(f, *problem, row.kind != RowKind::kHost);
       }
       e.why = row.kind == RowKind::kHost ? row.reason : why_of(e.alternatives);
       list.push_back(std::move(e));
@@ -174,12 +172,11 @@ Result<Explanation> explain(const Forecast& f) {
       }
     if (reader) c.consumer = name_of_node(*reader);
     ir::Graph without = f.fused;
-    TRY_ASSIGN(const passes::AssignReport other,
-               passes::assign(without, offers,
-                              {.bindings = sizes,
-                               .fixed = {node.inputs[0]},
-                               .places = {"host"},
-                               .pack = false}));
+    TRY_ASSIGN(
+        const passes::AssignReport other,
+        passes::assign(
+            without, offers,
+            {.bindings = sizes, .fixed = {node.inputs[0]}, .places = {"host"}, .pack = false}));
     if (other.possible())
       c.without = Seconds(static_cast<double>(other.cost.value - f.assign.cost.value) * 1e-12);
     if (input)
@@ -212,10 +209,9 @@ Result<Explanation> explain(const Forecast& f) {
     }
   }
   for (auto& [op, fallback] : by_op) result.fallbacks.push_back(std::move(fallback));
-  std::stable_sort(result.fallbacks.begin(), result.fallbacks.end(),
-                   [](const Fallback& a, const Fallback& b) {
-                     return a.host + a.copies > b.host + b.copies;
-                   });
+  std::stable_sort(
+      result.fallbacks.begin(), result.fallbacks.end(),
+      [](const Fallback& a, const Fallback& b) { return a.host + a.copies > b.host + b.copies; });
   return result;
 }
 

@@ -54,7 +54,7 @@ Result<std::vector<NodeExplanation>> explain_node(const Forecast& forecast, std:
 struct Advice {
   std::string change;  // "pad the 1000 columns of 'fc' to 1008"
   std::string why;
-  Seconds saved;        // of the expected step, or of an item's part of it
+  Seconds saved;  // of the expected step, or of an item's part of it
   Seconds before, after;
 };
 // At most `most`, by what they save; each was planned. None that save less than a thousandth.

@@ -31,11 +31,12 @@ double flops_of(const ir::Graph& graph, const ir::Node& node, const op::Bindings
   };
   std::vector<op::Type> in, out;
   for (const op::Operand& o : problem->in) in.push_back(type_of(o));
-  // A result that nobody reads, as attention's keys, has the sizes of the operand that it stands
-  // beside.
+  // A result that nobody reads, as attention's keys, has the sizes of the operand of its number.
   for (size_t k = 0; k < problem->out.size(); ++k)
     out.push_back(problem->out[k].present || k >= in.size() ? type_of(problem->out[k]) : in[k]);
   if (out.empty()) return 0;
+  for (size_t k = out.size(); k < in.size() && static_cast<int>(k) < problem->op->max_outputs; ++k)
+    out.push_back(in[k]);
   if (!problem->op->flops) return static_cast<double>(problem->out[0].count());
   std::vector<const op::Type*> inputs;
   for (size_t i = 0; i < in.size(); ++i)
@@ -128,9 +129,8 @@ Coverage coverage_of(ir::Graph graph, const op::Bindings& sizes, const Source& s
 bool needs_host(const ir::Graph& graph, const op::Bindings& sizes, const Source& device) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& node) {
     if (!node.bodies.empty() && node.op->name != "fused")
-      return std::any_of(node.bodies.begin(), node.bodies.end(), [&](const ir::Graph& body) {
-        return needs_host(body, sizes, device);
-      });
+      return std::any_of(node.bodies.begin(), node.bodies.end(),
+                         [&](const ir::Graph& body) { return needs_host(body, sizes, device); });
     if (moves_nothing(graph, node)) return false;
     const auto problem = passes::problem_of(graph, node, sizes);
     return !problem || !device.refusal(*problem).empty();
@@ -285,8 +285,7 @@ Totals total(const std::vector<Row>& rows, const Source& device) {
   double peak = 0;
   for (const chip::Peak& p : chip::peaks(device.chip()))
     if (p.type == t.peak_type) peak = std::max(peak, p.flops_per_second);
-  if (peak > 0 && t.seconds.expected.value > 0)
-    t.mfu = t.flops / (t.seconds.expected.value * peak);
+  if (peak > 0 && t.seconds.expected.value > 0) t.mfu = t.flops / (t.seconds.expected.value * peak);
   t.capacity = device.chip().device_memory().capacity_bytes.value;
   return t;
 }
@@ -294,15 +293,14 @@ Totals total(const std::vector<Row>& rows, const Source& device) {
 Result<Forecast> forecast(const Subject& subject, const Options& options) {
   Forecast f;
   f.options = options;
-  f.device =
-      std::make_shared<const Source>(options.device, options.kernels, options.extra_formats);
+  f.device = std::make_shared<const Source>(options.device, options.kernels, options.extra_formats);
   f.host = std::make_shared<const Source>(options.host, Set::kOwn);
   f.has_vendor = !options.device->vendor_kernels.empty();
   if (options.kernels == Set::kVendor && !f.has_vendor)
     return error(Code::kInvalidArgument, "the file of chip '{}' lists no kernels of its vendor",
                  options.device->id);
   f.layout = options.layout.value_or(options.kernels == Set::kOwn ? passes::LayoutMode::kOptimal
-                                                                 : passes::LayoutMode::kNone);
+                                                                  : passes::LayoutMode::kNone);
   const Source& device = *f.device;
   f.fused = subject.graph;
   if (options.precision) {
@@ -333,21 +331,20 @@ Result<Forecast> forecast(const Subject& subject, const Options& options) {
   name_late_transposes(f.graph);
   const op::ClaimSource* const sources[] = {f.device.get()};
   const kernels::chip::Names formats = kernels::chip::vendor_formats_of(*options.device);
-  TRY_ASSIGN(f.plan,
-             passes::schedule(f.graph, sources,
-                              {.device = options.device->id,
-                               .bindings = sizes,
-                               .refusal = accepts,
-                               .keeps_bytes = [&](const ir::Graph& g, const ir::Node& n) {
-                                 return keeps_bytes(g, n, sizes, formats);
-                               }}));
+  TRY_ASSIGN(f.plan, passes::schedule(f.graph, sources,
+                                      {.device = options.device->id,
+                                       .bindings = sizes,
+                                       .refusal = accepts,
+                                       .keeps_bytes = [&](const ir::Graph& g, const ir::Node& n) {
+                                         return keeps_bytes(g, n, sizes, formats);
+                                       }}));
   f.plan.rates = fmt::format("chip file {}", options.device->id);
-  f.plan.basis = plan::Basis{subject.hash,
-                             options.version,
-                             options.precision ? std::string(tessera::name_of(*options.precision))
-                                               : std::string(),
-                             {{"", options.device->id, options.device->hash},
-                              {std::string(kHostPlace), options.host->id, options.host->hash}}};
+  f.plan.basis = plan::Basis{
+      subject.hash,
+      options.version,
+      options.precision ? std::string(tessera::name_of(*options.precision)) : std::string(),
+      {{"", options.device->id, options.device->hash},
+       {std::string(kHostPlace), options.host->id, options.host->hash}}};
   if (options.kernels == Set::kOwn) {
     TRY(passes::views(f.plan, sources));
   }

@@ -70,10 +70,10 @@ struct Row {
   std::vector<std::string> steps;  // operators in the anchor's kernel behind it
   std::string problem;             // operator and operands
   std::string place, kernel, tile;
-  std::vector<std::string> in, out;    // layouts by name
+  std::vector<std::string> in, out;  // layouts by name
   std::vector<std::string> in_types, out_types;
-  cost::Interval time;       // of all trips
-  Seconds launch;            // part of `time.expected`
+  cost::Interval time;  // of all trips
+  Seconds launch;       // part of `time.expected`
   std::string bound_by;
   double flops = 0, padded_flops = 0;
   double bytes = 0;          // in the device's memory, by the cost model
@@ -82,9 +82,9 @@ struct Row {
   Seconds absorbed;          // what changing a layout on the way adds
   double absorbed_bytes = 0;
   double conversion_bytes = 0;  // of conversions and copies: read and written
-  double trips = 1;          // of the loops around it
-  bool at_port = false;      // of conversions: of an input, or to an output of the model
-  std::string reason;        // of kHost: why the chip does not take it
+  double trips = 1;             // of the loops around it
+  bool at_port = false;         // of conversions: of an input, or to an output of the model
+  std::string reason;           // of kHost: why the chip does not take it
   chip::Named<double> occupancy;
 };
 

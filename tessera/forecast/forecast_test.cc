@@ -146,10 +146,11 @@ TEST(Forecast, AFallbackIsCopiedAndPriced) {
   EXPECT_GE(f.totals.copy_bytes, 2.0 * 8 * 64 * 64 * 4);
   EXPECT_GT(f.totals.fallback_seconds.value, 0);
   EXPECT_LT(f.own.flops, 1);
-  const Seconds least = cost::transfer(*options.device, *options.host, Bytes(8 * 64 * 64 * 4)).expected;
+  const Seconds least =
+      cost::transfer(*options.device, *options.host, Bytes(8 * 64 * 64 * 4)).expected;
   EXPECT_GE(f.totals.copy_seconds, least);
-  const auto host = std::find_if(f.rows.begin(), f.rows.end(),
-                                 [](const Row& r) { return r.op == "det"; });
+  const auto host =
+      std::find_if(f.rows.begin(), f.rows.end(), [](const Row& r) { return r.op == "det"; });
   ASSERT_NE(host, f.rows.end());
   EXPECT_EQ(host->kind, RowKind::kHost);
   EXPECT_EQ(host->place, "cpu_avx512");
@@ -210,18 +211,38 @@ TEST(Forecast, HasTheKeysThatOthersRead) {
   EXPECT_EQ(j["device"], "ascend910b2");
   std::set<std::string> keys;
   for (const auto& [key, value] : j["totals"].items()) keys.insert(key);
-  EXPECT_EQ(keys, (std::set<std::string>{
-                      "activation_bytes", "bytes", "capacity", "conversion_bytes",
-                      "conversion_seconds", "conversion_share", "conversions", "copies",
-                      "copy_bytes", "copy_seconds", "copy_share", "coverage_bytes",
-                      "coverage_flops", "fallback_nodes", "fallback_seconds", "fits", "flops",
-                      "launch_seconds", "launch_share", "launches", "mfu", "padded_flops",
-                      "padding_bytes", "peak_bytes", "peak_type", "relayout_bytes", "seconds",
-                      "weight_bytes"}));
+  EXPECT_EQ(keys, (std::set<std::string>{"activation_bytes",
+                                         "bytes",
+                                         "capacity",
+                                         "conversion_bytes",
+                                         "conversion_seconds",
+                                         "conversion_share",
+                                         "conversions",
+                                         "copies",
+                                         "copy_bytes",
+                                         "copy_seconds",
+                                         "copy_share",
+                                         "coverage_bytes",
+                                         "coverage_flops",
+                                         "fallback_nodes",
+                                         "fallback_seconds",
+                                         "fits",
+                                         "flops",
+                                         "launch_seconds",
+                                         "launch_share",
+                                         "launches",
+                                         "mfu",
+                                         "padded_flops",
+                                         "padding_bytes",
+                                         "peak_bytes",
+                                         "peak_type",
+                                         "relayout_bytes",
+                                         "seconds",
+                                         "weight_bytes"}));
   EXPECT_TRUE(j["totals"]["seconds"].contains("expected"));
-  for (const char* key : {"number", "kind", "name", "op", "device", "kernel", "steps", "tile", "in",
-                          "out", "seconds", "bound_by", "flops", "padded_flops", "bytes",
-                          "padding_bytes", "origin"})
+  for (const char* key :
+       {"number", "kind", "name", "op", "device", "kernel", "steps", "tile", "in", "out", "seconds",
+        "bound_by", "flops", "padded_flops", "bytes", "padding_bytes", "origin"})
     EXPECT_TRUE(j["operators"][1].contains(key)) << key;
   EXPECT_TRUE(j["coverage"].contains("own") && j["coverage"].contains("vendor"));
   EXPECT_EQ(j["layout"]["mode"], "optimal");
@@ -281,7 +302,8 @@ TEST(Html, IsOneFileThatNeedsNothingElse) {
   EXPECT_EQ(page.find("</script><b>"), page.npos);
   EXPECT_NE(page.find("\\u003c/script>\\u003cb>model"), page.npos);
   const size_t begin = page.find("id=\"data\">") + 10;
-  const auto data = nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  const auto data =
+      nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
   EXPECT_EQ(data["operators"].size(), f.rows.size());
   EXPECT_EQ(data["title"], "</script><b>model");
 }

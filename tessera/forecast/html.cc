@@ -350,9 +350,10 @@ std::string to_html(const Forecast& f, const std::vector<Advice>& advice,
   for (const Advice& a : advice)
     data["advice"].push_back(
         {{"change", a.change}, {"why", a.why}, {"saved", a.saved.value}, {"after", a.after.value}});
-  return fmt::format("{}<title>Tessera</title>\n</head>\n<body>\n<script type=\"application/json\" "
-                     "id=\"data\">{}</script>{}",
-                     kHead, embedded(data), kBody);
+  return fmt::format(
+      "{}<title>Tessera</title>\n</head>\n<body>\n<script type=\"application/json\" "
+      "id=\"data\">{}</script>{}",
+      kHead, embedded(data), kBody);
 }
 
 }  // namespace tessera::forecast

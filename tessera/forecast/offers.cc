@@ -25,9 +25,8 @@ Picoseconds picoseconds(Seconds s) { return Picoseconds(std::llround(s.value * 1
 std::string named(const layout::BoundLayout& bound, DType dtype, const op::Dims& dims,
                   const kernels::chip::Names& formats) {
   const auto same = [&](const std::string& text) {
-    const auto layout = text.empty()
-                            ? layout::Layout::plain(dtype, static_cast<int>(dims.size()))
-                            : *layout::Layout::parse(text);
+    const auto layout = text.empty() ? layout::Layout::plain(dtype, static_cast<int>(dims.size()))
+                                     : *layout::Layout::parse(text);
     const auto candidate = layout::BoundLayout::bind(layout, dtype, dims);
     if (!candidate || candidate->bytes() != bound.bytes()) return false;
     const auto view = layout::is_view_of(*candidate, bound);
@@ -201,9 +200,10 @@ std::vector<Choice> ChipOffers::choices(const ir::Graph& graph, const ir::Node& 
         if (order[k] == ir::kAbsent) continue;
         // A fused node has each input once, its anchor perhaps twice.
         const size_t at =
-            fused ? static_cast<size_t>(std::find(node.inputs.begin(), node.inputs.end(), order[k]) -
-                                        node.inputs.begin())
-                  : k;
+            fused
+                ? static_cast<size_t>(std::find(node.inputs.begin(), node.inputs.end(), order[k]) -
+                                      node.inputs.begin())
+                : k;
         one_layout_each = one_layout_each && (c.in[at].empty() || c.in[at] == wish.in[k]);
         c.in[at] = wish.in[k];
       }

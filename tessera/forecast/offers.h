@@ -10,8 +10,8 @@ namespace tessera::forecast {
 // of.
 class ChipOffers final : public passes::Offers {
  public:
-  // `mixed`: nodes that the chip takes may run on the host, too. `free_ports`: layouts of inputs and
-  // to row-major outputs change at no cost.
+  // `mixed`: nodes that the chip takes may run on the host, too. `free_ports`: layouts of inputs
+  // and to row-major outputs change at no cost.
   ChipOffers(const kernels::chip::Source& device, const kernels::chip::Source& host,
              const op::Bindings& sizes, bool mixed, bool free_ports = false)
       : device_(device), host_(host), sizes_(sizes), mixed_(mixed), free_ports_(free_ports) {}

@@ -129,9 +129,9 @@ class Teller {
       TRY_ASSIGN(const Bytes from, kernels::chip::stored_bytes(problem->in[0]));
       TRY_ASSIGN(const Bytes to, kernels::chip::stored_bytes(problem->out[0]));
       row.conversion_bytes = static_cast<double>(from.value + to.value);
-      row.at_port = region.slots[static_cast<size_t>(i.in[0])].storage == plan::Storage::kInput ||
-                    std::find(region.outputs.begin(), region.outputs.end(), i.out[0]) !=
-                        region.outputs.end();
+      row.at_port =
+          region.slots[static_cast<size_t>(i.in[0])].storage == plan::Storage::kInput ||
+          std::find(region.outputs.begin(), region.outputs.end(), i.out[0]) != region.outputs.end();
     } else {
       absorb(*problem, row);
     }
@@ -186,8 +186,8 @@ class Teller {
       const bool in = k < p.in.size();
       const op::Operand& o = in ? p.in[k] : p.out[k - p.in.size()];
       if (!o.present) continue;
-      std::string layout = kernels::chip::name_of_layout(o.layout, o.dtype, o.dims,
-                                                         in && k == 1 ? groups : 1);
+      std::string layout =
+          kernels::chip::name_of_layout(o.layout, o.dtype, o.dims, in && k == 1 ? groups : 1);
       if (!o.strides.empty()) layout += ", strided";
       (in ? row.in : row.out).push_back(std::move(layout));
       (in ? row.in_types : row.out_types)

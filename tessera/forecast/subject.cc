@@ -56,8 +56,7 @@ Result<Subject> read_subject(const std::string& path, const SubjectOptions& opti
     hash = hash_of(fmt::format("{}={};", name, size), hash);
   for (const auto& [name, dims] : options.shapes)
     hash = hash_of(fmt::format("{}={};", name, op::to_string(dims)), hash);
-  TRY_ASSIGN(auto imported,
-             import::onnx::import_file(path, {options.dims, options.shapes, ""}));
+  TRY_ASSIGN(auto imported, import::onnx::import_file(path, {options.dims, options.shapes, ""}));
   Subject subject;
   subject.graph = std::move(imported.graph);
   subject.hash = fmt::format("{:016x}", hash);

@@ -168,7 +168,9 @@ class Assigner {
           continue;
         const auto p = producer(graph_.nodes[n].inputs[0]);
         if (p && decided[p->node])
-          take(n, [&](const Choice& c) { return wanted(c, 0) == produced(graph_.nodes[n].inputs[0]); });
+          take(n, [&](const Choice& c) {
+            return wanted(c, 0) == produced(graph_.nodes[n].inputs[0]);
+          });
       }
       for (size_t n = decided.size(); n-- > 0;) {
         if (decided[n] || graph_.nodes[n].outputs.empty() ||
@@ -251,8 +253,8 @@ class Assigner {
     const int kept = static_cast<int>(domains.size());
     domains.push_back(static_cast<int>(sets.size()));
     auto holds = [&](size_t set, const Form& form) {
-      const size_t k = static_cast<size_t>(std::find(forms.begin(), forms.end(), form) -
-                                           forms.begin());
+      const size_t k =
+          static_cast<size_t>(std::find(forms.begin(), forms.end(), form) - forms.begin());
       return (sets[set] >> k & 1) != 0;
     };
     add_pair(source, kept, domains, factors, [&](size_t a, size_t set) {
@@ -332,8 +334,8 @@ class Assigner {
       while (Form{place[at(id)], graph_.value(id).layout} != form) {
         const bool moves = place[at(id)] != form.place &&
                            (place[at(id)] != 0 || graph_.value(id).layout == form.layout);
-        const Form next = moves ? Form{form.place, graph_.value(id).layout}
-                                : Form{place[at(id)], form.layout};
+        const Form next =
+            moves ? Form{form.place, graph_.value(id).layout} : Form{place[at(id)], form.layout};
         auto [found, fresh] = converted.try_emplace({id, next}, ir::kAbsent);
         if (!fresh) {
           id = found->second;

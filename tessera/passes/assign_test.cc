@@ -171,8 +171,8 @@ class PlacedOffers final : public Offers {
   }
   std::optional<Picoseconds> conversion(const ir::Graph&, ir::ValueId id, const Form& from,
                                         const Form& to) const override {
-    const uint64_t draw = drawn(
-        fmt::format("{}|{}|{}|{}|{}", id, from.place, from.layout, to.place, to.layout));
+    const uint64_t draw =
+        drawn(fmt::format("{}|{}|{}|{}|{}", id, from.place, from.layout, to.place, to.layout));
     return Picoseconds(static_cast<int64_t>((from.place == to.place ? 50 : 150) + draw % 300));
   }
 

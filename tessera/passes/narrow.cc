@@ -24,8 +24,8 @@ Result<op::Tensor> narrowed(const op::Tensor& tensor, DType type) {
   }
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const double v = tensor.f64(i);
-    to[static_cast<size_t>(i)] = static_cast<uint16_t>(
-        encode(format, std::isfinite(v) ? std::clamp(v, -most, most) : v));
+    to[static_cast<size_t>(i)] =
+        static_cast<uint16_t>(encode(format, std::isfinite(v) ? std::clamp(v, -most, most) : v));
   }
   return result;
 }
@@ -122,10 +122,9 @@ class Narrower {
   // Takes the last node back.
   void drop(const std::vector<ir::ValueId>& results) {
     to_.nodes.pop_back();
-    to_.values.resize(to_.values.size() -
-                      static_cast<size_t>(std::count_if(results.begin(), results.end(), [](auto id) {
-                        return id != ir::kAbsent;
-                      })));
+    to_.values.resize(to_.values.size() - static_cast<size_t>(std::count_if(
+                                              results.begin(), results.end(),
+                                              [](auto id) { return id != ir::kAbsent; })));
   }
 
   // The node as it was, between conversions.
@@ -140,9 +139,9 @@ class Narrower {
       TRY_ASSIGN(const auto converted, to_.add(convert, {inputs[i]}, attrs, 1, {}, node.origin));
       inputs[i] = converted[0];
     }
-    TRY_ASSIGN(auto results, to_.add(*node.op, std::move(inputs), node.attrs,
-                                     static_cast<int>(node.outputs.size()), node.bodies,
-                                     node.origin));
+    TRY_ASSIGN(auto results,
+               to_.add(*node.op, std::move(inputs), node.attrs,
+                       static_cast<int>(node.outputs.size()), node.bodies, node.origin));
     for (size_t k = 0; k < results.size(); ++k) {
       if (node.outputs[k] == ir::kAbsent || !to_.type(results[k]).is_tensor() ||
           !wide(to_.type(results[k]).dtype))

@@ -149,8 +149,10 @@ TEST(Basis, IsKeptAndHeldAgainstWhatIsThere) {
   Plan plan;
   plan.device = "ascend910b2";
   plan.planned_for = {{"batch", 8}};
-  plan.basis = Basis{"0123", "0.1.0", "f16", {{"", "ascend910b2", 0xabcdef0123456789u},
-                                              {"host", "cpu_avx512", 7}}};
+  plan.basis = Basis{"0123",
+                     "0.1.0",
+                     "f16",
+                     {{"", "ascend910b2", 0xabcdef0123456789u}, {"host", "cpu_avx512", 7}}};
   auto back = from_json(to_json(plan));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->basis, plan.basis);

@@ -18,21 +18,21 @@ bool any_of(std::string_view name, const std::string_view (&list)[N]) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
 
-constexpr std::string_view kPools[] = {"max_pool",           "average_pool",   "lp_pool",
-                                       "global_average_pool", "global_max_pool", "global_lp_pool"};
+constexpr std::string_view kPools[] = {"max_pool",        "average_pool",
+                                       "lp_pool",         "global_average_pool",
+                                       "global_max_pool", "global_lp_pool"};
 constexpr std::string_view kNorms[] = {"layer_norm", "rms_norm", "group_norm", "instance_norm"};
 constexpr std::string_view kSoftmax[] = {"softmax", "log_softmax"};
 constexpr std::string_view kReductions[] = {"reduce", "argmax", "argmin", "cumulative"};
 constexpr std::string_view kMoves[] = {"transpose", "slice", "concat",       "pad",
                                        "tile",      "split", "broadcast_to", "relayout"};
-constexpr std::string_view kGathers[] = {"gather",           "gather_elements", "gather_nd",
+constexpr std::string_view kGathers[] = {"gather", "gather_elements", "gather_nd",
                                          "scatter_elements", "scatter_nd"};
 constexpr std::string_view kRecurrent[] = {"lstm", "gru", "rnn"};
 // What works on each element where it lies, or along axes, in any layout of its operands.
-constexpr std::string_view kKeepsLayout[] = {"reduce",     "concat",  "slice",     "pad",
-                                             "batch_norm", "resize",  "layer_norm", "rms_norm",
-                                             "softmax",    "log_softmax", "instance_norm", "lrn",
-                                             "group_norm"};
+constexpr std::string_view kKeepsLayout[] = {
+    "reduce",   "concat",  "slice",       "pad",           "batch_norm", "resize",    "layer_norm",
+    "rms_norm", "softmax", "log_softmax", "instance_norm", "lrn",        "group_norm"};
 
 bool convolves(const op::OpDef& op) { return op.name == "conv" || op.name == "conv_transpose"; }
 
@@ -61,7 +61,8 @@ std::optional<std::string> in_format(std::string_view format, const op::Operand&
   if (is_channels_last(format)) {
     std::string text(op::channels_last(o.rank()));
     if (text.empty()) return std::nullopt;
-    const bool rows = std::all_of(o.dims.begin() + 2, o.dims.end(), [](int64_t d) { return d == 1; });
+    const bool rows =
+        std::all_of(o.dims.begin() + 2, o.dims.end(), [](int64_t d) { return d == 1; });
     return rows ? std::string() : text;
   }
   auto text = layout_in(format, o.dtype, o.dims, groups);
@@ -218,8 +219,8 @@ Source::Source(std::shared_ptr<const tessera::chip::Chip> chip, Set set,
 }
 
 Result<cost::Estimate> Source::estimate(const op::Problem& problem) const {
-  if (const auto right = problem.in.empty() ? std::nullopt
-                                            : matching_right(problem, problem.in[0].layout);
+  if (const auto right =
+          problem.in.empty() ? std::nullopt : matching_right(problem, problem.in[0].layout);
       right && *right == problem.in[1].layout) {
     op::Problem in_order = problem;
     in_order.in[0].layout.clear();
@@ -232,10 +233,9 @@ Result<cost::Estimate> Source::estimate(const op::Problem& problem) const {
     const std::lock_guard lock(mutex_);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
   }
-  Result<cost::Estimate> result =
-      problem.op->name == "relayout" && !problem.fused()
-          ? cost::conversion(*chip_, problem.in[0], problem.out[0])
-          : cost::estimate(*chip_, problem);
+  Result<cost::Estimate> result = problem.op->name == "relayout" && !problem.fused()
+                                      ? cost::conversion(*chip_, problem.in[0], problem.out[0])
+                                      : cost::estimate(*chip_, problem);
   // What layouts of weights a vendor's kernel reads, and how, is the vendor's business.
   if (!result && set_ == Set::kVendor && convolves(*problem.op) && problem.in.size() > 1) {
     op::Problem other = problem;
@@ -255,8 +255,8 @@ std::string Source::vendor_refusal(const op::Problem& p) const {
   const VendorKernel& kernel = row->second;
   const auto type_of = [&](const op::Operand& o) -> std::string {
     const std::string type(tessera::name_of(o.dtype));
-    if (kernel.types.empty() || std::find(kernel.types.begin(), kernel.types.end(), type) !=
-                                    kernel.types.end())
+    if (kernel.types.empty() ||
+        std::find(kernel.types.begin(), kernel.types.end(), type) != kernel.types.end())
       return {};
     return fmt::format("'{}' of the vendor takes {}, not {}", name, fmt::join(kernel.types, ", "),
                        type);
@@ -267,8 +267,8 @@ std::string Source::vendor_refusal(const op::Problem& p) const {
   for (size_t s = 0; s < p.steps.size(); ++s) {
     const op::Step& step = p.steps[s];
     const bool bias = (name == "matmul" || name.find("conv") != std::string::npos) && s == 0 &&
-                      p.steps.size() == 1 && step.op->name == "add" &&
-                      p.in.size() == p.arity + 1 && p.in.back().constant;
+                      p.steps.size() == 1 && step.op->name == "add" && p.in.size() == p.arity + 1 &&
+                      p.in.back().constant;
     if (!bias) return fmt::format("'{}' of the vendor takes no {} behind it", name, step.op->name);
   }
   return {};
@@ -278,6 +278,10 @@ std::vector<op::Claim> Source::probe(const op::Problem& problem) const {
   const std::string family(problem.op->name);
   if (problem.op->kind == op::OpClass::kHost)
     return {op::Claim::refuse(family, "it runs on the host by nature")};
+  for (const op::Step& step : problem.steps)
+    if (!op::elementwise(*step.op) && step.op->name != "quantize" && step.op->name != "dequantize")
+      return {op::Claim::refuse(
+          family, fmt::format("{} behind {} is a kernel of its own", step.op->name, family))};
   if (set_ == Set::kVendor)
     if (std::string why = vendor_refusal(problem); !why.empty())
       return {op::Claim::refuse(family, std::move(why))};
@@ -296,8 +300,7 @@ Result<std::vector<op::LaunchSpec>> Source::prepare(const op::Problem&, const op
   return error(Code::kUnimplemented, "kernels of {} are planned with, not run", chip_->id);
 }
 
-Status Source::pack(const op::Problem&, const op::Claim&, int, const std::byte*,
-                    std::byte*) const {
+Status Source::pack(const op::Problem&, const op::Claim&, int, const std::byte*, std::byte*) const {
   return error(Code::kUnimplemented, "kernels of {} are planned with, not run", chip_->id);
 }
 
@@ -385,8 +388,8 @@ std::vector<Wish> Source::wishes(const op::Problem& p,
     Wish wish;
     for (size_t i = 0; i < p.anchor_inputs(); ++i) {
       const op::Operand& o = p.in[i];
-      if (!o.present || o.rank() != rank || (i > 0 && !op::elementwise(*p.op) &&
-                                             p.op->name != "concat")) {
+      if (!o.present || o.rank() != rank ||
+          (i > 0 && !op::elementwise(*p.op) && p.op->name != "concat")) {
         wish.in.emplace_back();
         continue;
       }

@@ -67,12 +67,11 @@ TEST(Formats, HaveNamesAndBytes) {
 std::set<std::string> names_of(const std::vector<Wish>& wishes, const op::Problem& p) {
   std::set<std::string> names;
   for (const Wish& w : wishes)
-    names.insert(fmt::format(
-        "{} {} {}", name_of_layout(w.in[0], p.in[0].dtype, p.in[0].dims),
-        p.in.size() > 1 ? name_of_layout(w.in[1], p.in[1].dtype, p.in[1].dims,
-                                         p.attrs.i("groups", 1))
-                        : "-",
-        name_of_layout(w.out[0], p.out[0].dtype, p.out[0].dims)));
+    names.insert(fmt::format("{} {} {}", name_of_layout(w.in[0], p.in[0].dtype, p.in[0].dims),
+                             p.in.size() > 1 ? name_of_layout(w.in[1], p.in[1].dtype, p.in[1].dims,
+                                                              p.attrs.i("groups", 1))
+                                             : "-",
+                             name_of_layout(w.out[0], p.out[0].dtype, p.out[0].dims)));
   return names;
 }
 
@@ -81,8 +80,7 @@ TEST(Wishes, OfConvolutionsAreTheEngines) {
   const op::Problem p = conv(1, 64, 56, 64, 3);
   EXPECT_TRUE(names_of(own.wishes(p), p).contains("NC1HWC0 FRACTAL_Z NC1HWC0"));
   const Source vendor(load("ascend910b2"), Set::kVendor);
-  EXPECT_EQ(names_of(vendor.wishes(p), p),
-            (std::set<std::string>{"NC1HWC0 FRACTAL_Z NC1HWC0"}));
+  EXPECT_EQ(names_of(vendor.wishes(p), p), (std::set<std::string>{"NC1HWC0 FRACTAL_Z NC1HWC0"}));
   const op::Problem depthwise = conv(1, 64, 56, 64, 3, 64);
   EXPECT_EQ(names_of(vendor.wishes(depthwise), depthwise),
             (std::set<std::string>{"NC1HWC0 C1HWNCOC0 NC1HWC0"}));
@@ -133,6 +131,20 @@ TEST(Vendor, TakesWhatItsFileLists) {
   p.result = p.out[0];
   p.results = {3};
   EXPECT_NE(vendor.refusal(p).find("takes no"), std::string::npos) << vendor.refusal(p);
+}
+
+TEST(Source, TakesNoProductBehindElementwiseWork) {
+  const Source own(load("ascend910b2"), Set::kOwn);
+  op::Problem p{op::find("neg"), {}, {}, {}};
+  p.in = {operand({128, 128}), operand({128, 128})};
+  p.arity = 1;
+  p.result = operand({128, 128});
+  p.out = {operand({128, 128})};
+  p.results = {3};
+  p.steps.push_back({op::find("dot"), {}, {2, 1}, operand({128, 128})});
+  EXPECT_NE(own.refusal(p).find("a kernel of its own"), std::string::npos) << own.refusal(p);
+  p.steps[0].op = op::find("add");
+  EXPECT_EQ(own.refusal(p), "");
 }
 
 TEST(Source, ClaimsWhatTheCostModelSays) {
