@@ -197,6 +197,12 @@ std::vector<op::Claim> all_claims(const op::ClaimSource& source, op::Problem& pr
   return list;
 }
 
+// What a claim costs besides its arithmetic.
+double memory_ps(const kernels::Rates& rates, op::Claim claim) {
+  claim.flops = 0;
+  return static_cast<double>(rates.cost(claim).value) - rates.launch_ps;
+}
+
 // Time that the claim's stated work takes at the peak is its efficiency; the median over samples.
 // Of oneDNN's, whose speed depends on more than we know, the least: it is to be had where it wins
 // for certain.
@@ -214,7 +220,7 @@ Status measure_kernels(const runtime::Machine& machine, kernels::Rates& rates,
       for (const op::ClaimSource* source : machine.sources)
         for (const op::Claim& claim : all_claims(*source, problem)) {
           const double at_peak = claim.flops / rates.peak_of(claim.kernel);
-          if (at_peak < claim.bytes / rates.bytes_per_ps) continue;
+          if (at_peak < memory_ps(rates, claim)) continue;
           TRY_ASSIGN(Seconds s, runtime::measure(machine, *source, problem, claim, Seconds(0.06)));
           const double ps = std::max(s.value * 1e12 - rates.launch_ps, 1.0);
           reached[claim.kernel].push_back(at_peak / ps);

@@ -191,7 +191,7 @@ Claim probe(const Problem& p) {
   const double pairs =
       static_cast<double>(a.B * a.H * a.S) * std::max(1.0, static_cast<double>(a.T) - hidden);
   Claim c = claim(pairs * static_cast<double>(2 * (a.E + a.F) + 20), bytes_of(p),
-                  plan.few() ? 0.3 : kNarrow ? 0.5 : 0.8, NumericClass::kApproximate);
+                  plan.few() || kNarrow ? 0.3 : 0.8, NumericClass::kApproximate);
   c.workspace = Bytes(plan.floats * 4);
   if (!plan.few())
     c.workspace += Bytes(a.B * a.K * (a.keys_size + a.values_size) * (kNarrow ? 2 : 4));

@@ -95,6 +95,7 @@ bool rounds_ahead(const Products& s) {
 }  // namespace
 
 Bytes narrow_workspace(const Problem& p, const Products& products) {
+  if (p.anchor_result().count() == 0) return Bytes(0);
   Products s = products;
   const int64_t height = tile_height(s.M);
   cut_narrow(p, height, s);

@@ -98,7 +98,7 @@ struct StoreFloats {
 template <class T>
 struct StoreQuantized {
   static constexpr int64_t kBytes = sizeof(T);
-  Quantizer<T> q;
+  ReciprocalQuantizer<T> q;
   explicit StoreQuantized(const BoundInteger& b) : q(splat(b.scale), splat_int(b.zero)) {}
   // Whether limits of x are taken as limits of what is stored: division keeps their order.
   bool limit(const BoundInteger& b) {

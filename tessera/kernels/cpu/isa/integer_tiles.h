@@ -77,8 +77,13 @@ void load_rows(IntegerUnit<Unit>& shaped, const uint8_t* x, int64_t pitch, int r
                uint8_t* copy) {
   if (bytes == shaped.bytes) return shaped.unit.template load<T>(x, pitch);
   for (int r = 0; r < rows; ++r) {
+#if defined(__AVX512BW__)
+    const __mmask64 mask = ~uint64_t{0} >> (kTileBytes - bytes);
+    _mm512_store_si512(copy + r * kTileBytes, _mm512_maskz_loadu_epi8(mask, x + r * pitch));
+#else
     __builtin_memset(copy + r * kTileBytes, 0, kTileBytes);
     __builtin_memcpy(copy + r * kTileBytes, x + r * pitch, static_cast<size_t>(bytes));
+#endif
   }
   shaped.unit.template load<T>(copy, kTileBytes);
 }
@@ -108,7 +113,7 @@ void tile_sums(IntegerUnit<Unit>& shaped, const IntegerTile& t) {
       second > 1 ? t.at[t.first + 1] - t.at[t.first] : kTileBytes;
   alignas(64) uint8_t copy[kTileRows * kTileBytes];
   const auto in_quads = [](int64_t bytes) { return (bytes + kQuad - 1) / kQuad * kQuad; };
-  const int64_t across = shaped.steps(t.depth);
+  const int64_t across = most<int64_t>(shaped.steps(t.depth), 1);
   int64_t i = t.step / across, k = t.step % across * shaped.bytes;
   const uint8_t* w = t.w + (i * in_quads(t.depth) + k) * kPanel;
   for (int64_t left = t.steps; left > 0; --left) {

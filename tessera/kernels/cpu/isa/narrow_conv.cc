@@ -133,16 +133,23 @@ void rows_product(TESSERA_TILES& unit, const Rows& o, int64_t r0, int64_t r1) {
     return PixelTile{o.at(r) + w * a.shape.stride[2] * a.depth, r * width + w,
                      least(a.height, width - w)};
   };
-  for (int64_t n = 0; n < o.cols; n += kPairCols) {
-    const float* from = start_of(o.epilogue, o.col + n, least(kPairCols, o.cols - n), start);
-    const bool wide = o.cols - n > kPanel;
-    for (int64_t i = 0; i < all; i += 2) {
-      const PixelTile tiles[2] = {tile_at(i), tile_at(least(i + 1, all - 1))};
-      if (i + 1 < all)
-        (wide ? pixel_pair<true, true> : pixel_pair<true, false>)(unit, o, tiles, n, from);
-      else
-        (wide ? pixel_pair<false, true> : pixel_pair<false, false>)(unit, o, tiles, n, from);
-    }
+  const auto pair = [&](int64_t i, int64_t n) {
+    const PixelTile tiles[2] = {tile_at(i), tile_at(least(i + 1, all - 1))};
+    const int64_t cols = least(kPairCols, o.cols - n);
+    const float* from = start_of(o.epilogue, o.col + n, cols, start);
+    if (i + 1 < all)
+      (cols > kPanel ? pixel_pair<true, true> : pixel_pair<true, false>)(unit, o, tiles, n, from);
+    else
+      (cols > kPanel ? pixel_pair<false, true> : pixel_pair<false, false>)(unit, o, tiles, n, from);
+  };
+  // As narrow_tiles.
+  constexpr int64_t kElementsNear = int64_t{512} << 10;
+  if (panels_of(o.cols) * o.panel <= kElementsNear) {
+    for (int64_t i = 0; i < all; i += 2)
+      for (int64_t n = 0; n < o.cols; n += kPairCols) pair(i, n);
+  } else {
+    for (int64_t n = 0; n < o.cols; n += kPairCols)
+      for (int64_t i = 0; i < all; i += 2) pair(i, n);
   }
 }
 

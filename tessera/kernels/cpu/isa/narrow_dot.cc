@@ -110,7 +110,7 @@ void gemm_item(const Work& w, const Item& item) {
 #if defined(TESSERA_TILES)
 // Of A's rows that are multiplied with all of B's columns before the next: so many, and so much of
 // their depth, that two panels of B stay in the first cache and all that they meet in the second.
-constexpr int64_t kRowsNear = 512, kDepthNear = 384 / kTileDepth;
+constexpr int64_t kRowsNear = 512, kDepthNear = 384 / kTileDepth, kDepthAtOnce = 512 / kTileDepth;
 
 // The tiles of the fewest, equal parts of at most `bound`.
 int64_t tiles_of(int64_t tiles, int64_t bound) {
@@ -126,8 +126,9 @@ void tiles_item(TESSERA_TILES& unit, const Work& w, const Item& item) {
   const uint16_t* panels = w.b + item.n0 / kPanel * panel;
   const bool few = item.m1 - item.m0 <= pair;
   const int64_t depth_step =
-      few && w.rounded ? tiles
-                       : tiles_of(tiles, few ? kCopySize / (pair * kTileDepth) : kDepthNear);
+      tiles <= kDepthAtOnce || (few && w.rounded)
+          ? tiles
+          : tiles_of(tiles, few ? kCopySize / (pair * kTileDepth) : kDepthNear);
   const int64_t near =
       w.rounded ? kRowsNear : least(kRowsNear, kCopySize / (depth_step * kTileDepth));
   const int64_t row_step = near / pair * pair;

@@ -95,11 +95,14 @@ TESSERA_INLINE void add_tiles(Unit& unit, const NarrowTerm& t, int64_t a_pitch, 
 }
 
 // What the sums of `cols` columns from `col` on begin with, if it is one value for each; else null.
+// `copy`: for columns that do not fill their panels.
 [[maybe_unused]] static const float* start_of(const BoundEpilogue* e, int64_t col, int64_t cols,
-                                              float* start) {
+                                              float* copy) {
   if (!e || e->fused == 0 || e->steps[0].fused != Fused::kAddCols) return nullptr;
-  for (int64_t c = 0; c < kPairCols; ++c) start[c] = c < cols ? e->steps[0].operand[col + c] : 0.0f;
-  return start;
+  const float* bias = e->steps[0].operand + col;
+  if (cols % kPanel == 0) return bias;
+  for (int64_t c = 0; c < kPairCols; ++c) copy[c] = c < cols ? bias[c] : 0.0f;
+  return copy;
 }
 
 // Where sums begin: `pitch` bytes between rows, 0: one row for all; null: at 0.
@@ -236,24 +239,30 @@ void narrow_pair(Unit& unit, const NarrowTiles& t, int64_t m, int64_t n, const f
   finish_narrow(place, first, sums, rows, cols);
 }
 
-// Columns outermost: two panels are read for all rows while they are in the first cache.
+// Rows outermost, so that whole rows of C are written, if all panels stay in the second cache; else
+// columns, so that two panels stay in the first for all rows.
 template <class Unit>
 void narrow_tiles(Unit& unit, const NarrowTiles& t) {
-  alignas(64) float start[kPairCols];
+  constexpr int64_t kTilesNear = 512;  // of b, of 1 KiB
+  alignas(64) float copy[kPairCols];
   const BoundEpilogue* e = t.accumulate ? nullptr : t.place.epilogue;
-  for (int64_t n = 0; n < t.cols; n += kPairCols) {
+  const auto pair = [&](int64_t m, int64_t n) {
     const int64_t cols = least(kPairCols, t.cols - n);
-    const float* from = start_of(e, t.place.col + n, cols, start);
-    const bool wide = cols > kPanel;
-    for (int64_t m = 0; m < t.rows; m += 2 * t.height) {
-      const bool low = t.rows - m > t.height;
-      if (low)
-        (wide ? narrow_pair<true, true, Unit> : narrow_pair<true, false, Unit>)(unit, t, m, n,
-                                                                                from);
-      else
-        (wide ? narrow_pair<false, true, Unit> : narrow_pair<false, false, Unit>)(unit, t, m, n,
-                                                                                  from);
-    }
+    const float* start = start_of(e, t.place.col + n, cols, copy);
+    if (t.rows - m > t.height)
+      (cols > kPanel ? narrow_pair<true, true, Unit> : narrow_pair<true, false, Unit>)(unit, t, m,
+                                                                                       n, start);
+    else
+      (cols > kPanel ? narrow_pair<false, true, Unit> : narrow_pair<false, false, Unit>)(unit, t, m,
+                                                                                         n, start);
+  };
+  const int64_t rows = 2 * t.height;
+  if (panels_of(t.cols) * t.depth <= kTilesNear) {
+    for (int64_t m = 0; m < t.rows; m += rows)
+      for (int64_t n = 0; n < t.cols; n += kPairCols) pair(m, n);
+  } else {
+    for (int64_t n = 0; n < t.cols; n += kPairCols)
+      for (int64_t m = 0; m < t.rows; m += rows) pair(m, n);
   }
 }
 
