@@ -90,9 +90,9 @@ Result<std::string> compute_type(const chip::Chip& chip, const op::Problem& p) {
   TRY_ASSIGN(const engine::MatrixPath path, engine::find_matrix_path(chip));
   const chip::Unit& unit = chip.units.find(path.unit)->second;
   const DType a = p.in[0].dtype, b = p.in[1].dtype;
-  if (a == b && unit.rates.contains(name_of(a))) return std::string(name_of(a));
   const std::string allowed(p.attrs.has("compute") ? name_of(p.attrs.dtype("compute")) : "");
   if (a == DType::kF32 && b == DType::kF32 && unit.rates.contains(allowed)) return allowed;
+  if (a == b && unit.rates.contains(name_of(a))) return std::string(name_of(a));
   return refuse(
       "{} multiplies no {} by {}{}", chip.id, name_of(a), name_of(b),
       a == DType::kF32 && b == DType::kF32 ? "; --precision says what it may round to" : "");

@@ -504,45 +504,58 @@ class Emitter {
     return {};
   }
 
+  // What the sum is added to, where there is something: laid where the result will be.
+  void add_to(const Instruction& i, Step& s, std::vector<Step>& work) {
+    if (i.in.size() < 3 || i.in[2] == kNone) return;
+    const Axes own = axes_of(t_.value(i.out[0]).axes);
+    turn(work, vector_);
+    Operand to = s.out;
+    for (engine::Index& index : to.at)
+      index.coefficients.resize(std::min(index.coefficients.size(), own.list.size()));
+    work.push_back(map(tile::Function::kConvert, std::move(to), {operand(i.in[2], own)}, own));
+    s.add = 1;
+  }
+
+  // On a matrix unit that works on the same memory, if it takes the type; else by vectors, as
+  // products that are folded.
   Status dot(const Instruction& i, const Axes& axes, Step& s, std::vector<Step>& work) {
+    const DType type = t_.value(i.in[0]).dtype, sum = t_.value(i.out[0]).dtype;
+    for (size_t k = 0; k < 2; ++k)
+      if (held(i.in[k]).kind != Held::Kind::kBuffer)
+        return error(Code::kUnimplemented, "a product with a number");
     for (const auto& [name, unit] : chip_.units) {
       if (unit.kind != chip::UnitKind::kMatrix || unit.core != path_.core) continue;
       const auto lies = [&, &operands = unit.operands](std::string_view letter) {
         const auto at = operands.find(letter);
         return at != operands.end() && at->second.memory == path_.space;
       };
-      if (!lies("a") || !lies("b") || !lies("c")) continue;
-      const DType type = t_.value(i.in[0]).dtype;
       const auto rate = unit.rates.find(name_of(type));
-      if (rate == unit.rates.end() || t_.value(i.in[1]).dtype != type)
-        return error(Code::kUnimplemented, "{} multiplies no {} by {}", chip_.id, name_of(type),
-                     name_of(t_.value(i.in[1]).dtype));
+      if (!lies("a") || !lies("b") || !lies("c") || rate == unit.rates.end() ||
+          t_.value(i.in[1]).dtype != type)
+        continue;
       const std::string sums =
           rate->second.accumulate.empty() ? rate->first : rate->second.accumulate;
-      if (name_of(t_.value(i.out[0]).dtype) != sums)
-        return error(Code::kUnimplemented, "{} sums {} in {}, not in {}", chip_.id, name_of(type),
-                     sums, name_of(t_.value(i.out[0]).dtype));
+      if (name_of(sum) != sums) continue;
+      add_to(i, s, work);
       s.kind = engine::Kind::kMatrix;
       s.compute = rate->first;
       s.engine = p_.engine(name);
-      for (size_t k = 0; k < 2; ++k) {
-        if (held(i.in[k]).kind != Held::Kind::kBuffer)
-          return error(Code::kUnimplemented, "a product with a number");
-        s.in.push_back(operand(i.in[k], axes));
-      }
-      if (i.in.size() > 2 && i.in[2] != kNone) {
-        // The sum so far is laid where the product is added to it.
-        const Axes own = axes_of(t_.value(i.out[0]).axes);
-        turn(work, vector_);
-        Operand to = s.out;
-        for (engine::Index& index : to.at)
-          index.coefficients.resize(std::min(index.coefficients.size(), own.list.size()));
-        work.push_back(map(tile::Function::kConvert, std::move(to), {operand(i.in[2], own)}, own));
-        s.add = 1;
-      }
+      for (size_t k = 0; k < 2; ++k) s.in.push_back(operand(i.in[k], axes));
       return {};
     }
-    return error(Code::kUnimplemented, "no matrix unit of {} works in '{}'", chip_.id, path_.space);
+    if (!is_float(type) || t_.value(i.in[1]).dtype != type || sum != type)
+      return error(Code::kUnimplemented, "{} multiplies no {} by {} into {}", chip_.id,
+                   name_of(type), name_of(t_.value(i.in[1]).dtype), name_of(sum));
+    const int products = buffer(type, axes.list, false);
+    turn(work, vector_);
+    work.push_back(map(tile::Function::kMul, of_buffer(products, {}, axes.list, axes),
+                       {operand(i.in[0], axes), operand(i.in[1], axes)}, axes));
+    arena_.give(products);
+    add_to(i, s, work);
+    s.kind = engine::Kind::kReduce;
+    s.function = tile::Function::kAdd;
+    s.in.push_back(of_buffer(products, {}, axes.list, axes));
+    return {};
   }
 
   Status loop(const Instruction& i, int level, std::vector<Step>& work) {
