@@ -310,10 +310,13 @@ Result<Calibration> calibration_from_json(std::string_view text) {
   c.rates.bytes_per_ps = bytes * 1e-12;
   c.rates.launch_ps = launch * 1e12;
   // Files of before this was measured have none.
-  for (const auto& [type, value] : j.value("narrow_flops_per_second", Json::object()).items()) {
+  const Json narrow = j.value("narrow_flops_per_second", Json::object());
+  if (!narrow.is_object())
+    return error(Code::kInvalidArgument, "calibration: 'narrow_flops_per_second' must be an object");
+  for (const auto& [type, value] : narrow.items()) {
     const auto dtype = dtype_from_name(type);
     if (!dtype) return error(Code::kInvalidArgument, "calibration: no type '{}'", type);
-    TRY_ASSIGN(const double peak, positive(j["narrow_flops_per_second"], type.c_str()));
+    TRY_ASSIGN(const double peak, positive(narrow, type.c_str()));
     c.rates.narrow_flops_per_ps[*dtype] = peak * 1e-12;
   }
   const auto efficiency = j.find("efficiency");

@@ -55,14 +55,17 @@ Result<Bound> bind(const Loaded& loaded, const Arguments& arguments) {
           p.buffers[o].offset < buffer.offset + bytes(b))
         bound.overlaps[b].push_back(static_cast<int>(o));
   }
-  const auto add = [&](const auto& self, const std::vector<engine::Step>& body) -> void {
+  const auto add = [&](const auto& self, const std::vector<engine::Step>& body) -> Status {
     for (const engine::Step& s : body) {
-      if (s.kind == Kind::kMatrix && !bound.products.contains(s.compute))
-        bound.products.emplace(s.compute, Product::of(loaded.chip(), s.compute));
-      self(self, s.body);
+      if (s.kind == Kind::kMatrix && !bound.products.contains(s.compute)) {
+        TRY_ASSIGN(Product product, Product::of(loaded.chip(), s.compute));
+        bound.products.emplace(s.compute, std::move(product));
+      }
+      TRY(self(self, s.body));
     }
+    return {};
   };
-  add(add, p.body);
+  TRY(add(add, p.body));
   return bound;
 }
 

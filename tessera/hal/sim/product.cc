@@ -16,9 +16,12 @@ void in_order(int64_t m, int64_t n, int64_t k, const In* a, const In* b, Sum* c)
 
 }  // namespace
 
-Product Product::of(const chip::Chip& chip, std::string_view type) {
+Result<Product> Product::of(const chip::Chip& chip, std::string_view type) {
   Product p;
-  if (auto unit = MatrixUnit::make(chip, type)) p.unit_ = *std::move(unit);
+  if (chip.numerics.contains(type)) {
+    TRY_ASSIGN(MatrixUnit unit, MatrixUnit::make(chip, type));
+    p.unit_ = std::move(unit);
+  }
   return p;
 }
 

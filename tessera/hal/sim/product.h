@@ -13,7 +13,7 @@ namespace tessera::hal::sim {
 class Product {
  public:
   // For operands of this type or mode. Chips that tell nothing of it sum in order.
-  static Product of(const chip::Chip& chip, std::string_view type);
+  static Result<Product> of(const chip::Chip& chip, std::string_view type);
 
   // c += a b, row-major and packed, c of the type that the unit sums in.
   void multiply(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c) const;
