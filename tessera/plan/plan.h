@@ -110,9 +110,9 @@ struct ChipUse {
 
 // What a plan for a chip was made from.
 struct Basis {
-  std::string model;        // hash of the model as it was simplified, in hexadecimal
-  std::string version;      // of Tessera
-  std::string precision;    // that floating types were narrowed to; empty: as the model says
+  std::string model;      // hash of the model as it was simplified, in hexadecimal
+  std::string version;    // of Tessera
+  std::string precision;  // that floating types were narrowed to; empty: as the model says
   std::vector<ChipUse> chips = {};  // the device's first
 
   bool operator==(const Basis&) const = default;
@@ -122,8 +122,8 @@ struct Plan {
   std::string device;
   Region main;
   std::vector<Constant> constants;
-  op::Bindings planned_for;  // the sizes at hand when kernels were chosen
-  std::string rates;         // where the costs behind the choices come from
+  op::Bindings planned_for;         // the sizes at hand when kernels were chosen
+  std::string rates;                // where the costs behind the choices come from
   std::optional<Basis> basis = {};  // of plans for chips
 
   struct Count {

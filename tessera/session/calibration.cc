@@ -312,7 +312,8 @@ Result<Calibration> calibration_from_json(std::string_view text) {
   // Files of before this was measured have none.
   const Json narrow = j.value("narrow_flops_per_second", Json::object());
   if (!narrow.is_object())
-    return error(Code::kInvalidArgument, "calibration: 'narrow_flops_per_second' must be an object");
+    return error(Code::kInvalidArgument,
+                 "calibration: 'narrow_flops_per_second' must be an object");
   for (const auto& [type, value] : narrow.items()) {
     const auto dtype = dtype_from_name(type);
     if (!dtype) return error(Code::kInvalidArgument, "calibration: no type '{}'", type);

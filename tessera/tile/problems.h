@@ -25,7 +25,6 @@ Result<Instance> product(const op::Problem& problem);
 // keys.
 Result<Instance> attention(const op::Problem& problem);
 
-
 // Not among those of instance_of(): a CPU has kernels for them.
 // max_pool, average_pool, and conv in which each channel is by itself.
 Result<Instance> windows(const op::Problem& problem);

@@ -34,7 +34,8 @@ inline Buffer buffer(int64_t bytes) {
   const auto size = static_cast<size_t>(bytes + 63) / 64 * 64 + 64;
   Buffer b(static_cast<std::byte*>(std::aligned_alloc(64, size)));
   auto* floats = reinterpret_cast<float*>(b.get());
-  for (size_t i = 0; i < size / sizeof(float); ++i) floats[i] = 0.01f * static_cast<float>(1 + i % 17);
+  for (size_t i = 0; i < size / sizeof(float); ++i)
+    floats[i] = 0.01f * static_cast<float>(1 + i % 17);
   return b;
 }
 
