@@ -1,5 +1,6 @@
 #include "tessera/passes/rotary.h"
 
+#include <array>
 #include <cmath>
 
 #include "tessera/op/elementwise.h"
@@ -101,7 +102,13 @@ ir::ValueId table_of(Site& at, ir::Builder& b, ir::ValueId id, const op::Type& x
   return lead == 2 ? b.unsqueeze(part, {0}) : part;
 }
 
-bool replace(Site& at, ir::Builder& b, ir::ValueId x, ir::ValueId cos, ir::ValueId sin) {
+// In place of this node and `others`: x turned by the angles of c and s.
+bool replace(Site& at, std::span<const ir::Node* const> others, ir::ValueId x, ir::ValueId c,
+             ir::ValueId s) {
+  ir::Builder& b = at.build(others);
+  const op::Type type = at.type(x);
+  const int64_t half = *channels(at, x) / 2;
+  const ir::ValueId cos = table_of(at, b, c, type, half), sin = table_of(at, b, s, type, half);
   if (cos == ir::kAbsent || sin == ir::kAbsent) return false;
   return at.replace(b.op("rotary", {x, cos, sin}), "rotary");
 }
@@ -123,16 +130,12 @@ bool turned(Site& at) {
       const ir::ValueId x = half_of(at, negated->inputs[0], true);
       if (x == ir::kAbsent || half_of(at, joined->inputs[1], false) != x) continue;
       const ir::ValueId c = other_factor(*straight, x);
-      const auto size = channels(at, x);
-      if (c == ir::kAbsent || !size) continue;
+      if (c == ir::kAbsent || !channels(at, x)) continue;
       if (!repeats(at, c) || !repeats(at, s))
         return at.miss("rotary: nothing shows that the halves of its tables are equal",
                        std::initializer_list<const ir::Node*>{straight, crossed});
-      ir::Builder& b = at.build({straight, crossed, joined, negated});
-      const op::Type type = at.type(x);
-      const ir::ValueId cos = table_of(at, b, c, type, *size / 2);
-      const ir::ValueId sin = table_of(at, b, s, type, *size / 2);
-      return replace(at, b, x, cos, sin);
+      const std::array<const ir::Node*, 4> nodes{straight, crossed, joined, negated};
+      return replace(at, nodes, x, c, s);
     }
   }
   return false;
@@ -150,8 +153,7 @@ bool joined(Site& at) {
   for (size_t factor : {0, 1}) {
     const ir::ValueId x1 = products[0]->inputs[factor], c = products[0]->inputs[1 - factor];
     const ir::ValueId x = half_of(at, x1, false);
-    const auto size = x == ir::kAbsent ? std::nullopt : channels(at, x);
-    if (!size) continue;
+    if (x == ir::kAbsent || !channels(at, x)) continue;
     for (size_t other : {0, 1}) {
       const ir::ValueId x2 = products[1]->inputs[other], s = products[1]->inputs[1 - other];
       if (half_of(at, x2, true) != x) continue;
@@ -162,11 +164,7 @@ bool joined(Site& at) {
       if (!straight && !crossed) continue;
       std::vector<const ir::Node*> nodes{real, imaginary};
       nodes.insert(nodes.end(), products.begin(), products.end());
-      ir::Builder& b = at.build(nodes);
-      const op::Type type = at.type(x);
-      const ir::ValueId cos = table_of(at, b, c, type, *size / 2);
-      const ir::ValueId sin = table_of(at, b, s, type, *size / 2);
-      return replace(at, b, x, cos, sin);
+      return replace(at, nodes, x, c, s);
     }
   }
   return false;

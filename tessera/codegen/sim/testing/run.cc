@@ -6,6 +6,26 @@
 #include "tessera/hal/sim/backend.h"
 
 namespace tessera::codegen::sim::testing {
+namespace {
+
+// Runs a launch to its end.
+Status launch(hal::Device& device, const hal::Executable& code, const op::LaunchSpec& spec,
+              const std::vector<hal::Slice>& ranges) {
+  TRY_ASSIGN(hal::Queue queue, device.queue());
+  TRY_ASSIGN(const hal::Timeline done, device.timeline());
+  TRY_ASSIGN([[maybe_unused]] const uint64_t number,
+             queue.submit(std::vector{hal::launch({.executable = &code,
+                                                   .entry = 0,
+                                                   .grid = spec.grid,
+                                                   .ranges = ranges,
+                                                   .constants = spec.constants,
+                                                   .label = "trial",
+                                                   .site = {}})},
+                          {}, std::vector{done.at(1)}));
+  return done.wait(1);
+}
+
+}  // namespace
 
 Result<Machine> Machine::open(const std::string& chip, const hal::Options& options) {
   TRY_ASSIGN(chip::Chip c, chip::Catalog().load(chip));
@@ -58,19 +78,7 @@ std::optional<std::string> Machine::run(const tile::testing::Trial& t, std::stri
         ranges.push_back(b.slice());
         buffers.push_back(std::move(b));
       }
-      TRY_ASSIGN(hal::Queue queue, device_->queue());
-      TRY_ASSIGN(const hal::Timeline done, device_->timeline());
-      TRY_ASSIGN(const uint64_t number,
-                 queue.submit(std::vector{hal::launch({.executable = &code,
-                                                       .entry = 0,
-                                                       .grid = spec.grid,
-                                                       .ranges = ranges,
-                                                       .constants = spec.constants,
-                                                       .label = "trial",
-                                                       .site = {}})},
-                              {}, std::vector{done.at(1)}));
-      (void)number;
-      return done.wait(1);
+      return launch(*device_, code, spec, ranges);
     };
     if (const Status ok = run(); !ok)
       return fmt::format("{}\n{}\n{}", ok.error().message, t.problem.str(), text);
@@ -105,19 +113,7 @@ Result<Seconds> Machine::time(const op::Problem& p) {
       ranges.push_back(b.slice());
       buffers.push_back(std::move(b));
     }
-    TRY_ASSIGN(hal::Queue queue, device_->queue());
-    TRY_ASSIGN(const hal::Timeline done, device_->timeline());
-    TRY_ASSIGN(const uint64_t number,
-               queue.submit(std::vector{hal::launch({.executable = &code,
-                                                     .entry = 0,
-                                                     .grid = spec.grid,
-                                                     .ranges = ranges,
-                                                     .constants = spec.constants,
-                                                     .label = "timed",
-                                                     .site = {}})},
-                            {}, std::vector{done.at(1)}));
-    (void)number;
-    TRY(done.wait(1));
+    TRY(launch(*device_, code, spec, ranges));
   }
   TRY_ASSIGN(const uint64_t ended, device_->clock_ns());
   return Seconds(static_cast<double>(ended - begun) * 1e-9);
