@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "tessera/layout/bound.h"
@@ -118,6 +119,15 @@ const chip::Route* find_route(const chip::Engine& engine, std::string_view from,
   return nullptr;
 }
 
+int64_t alignment_of(const chip::Memory& memory) {
+  return memory.alignment_bytes ? memory.alignment_bytes->value.value : 1;
+}
+
+int64_t slot_alignment(const chip::Memory& memory) {
+  constexpr int64_t kWidest = 8;  // bytes of an element
+  return std::lcm(alignment_of(memory), kWidest);
+}
+
 std::string_view device_space(const chip::Chip& chip) {
   for (const auto& [name, memory] : chip.memory)
     if (memory.kind == chip::MemoryKind::kDevice) return name;
@@ -211,9 +221,10 @@ class Verifier {
       return error(Code::kResourceExhausted,
                    "program '{}': tile '{}' of {} bytes at {} in space '{}', which has {} bytes",
                    p_.name, b.name, bytes, b.offset, b.space, capacity);
-    if (at->second.alignment_bytes && b.offset % at->second.alignment_bytes->value.value != 0)
+    const int64_t own = bits_of(b.dtype) / 8, alignment = alignment_of(at->second);
+    if (b.offset % alignment != 0 || b.offset % own != 0)
       return bad("tile '{}' lies at {} in space '{}', need a multiple of {}", b.name, b.offset,
-                 b.space, at->second.alignment_bytes->value.value);
+                 b.space, b.offset % alignment != 0 ? alignment : own);
     return {};
   }
 

@@ -41,6 +41,11 @@ const chip::Route* find_route(const chip::Engine& engine, std::string_view from,
                               std::string_view to);
 // The name of the chip's device memory.
 std::string_view device_space(const chip::Chip& chip);
+// Buffers of a space begin at multiples of so many bytes (1 if the chip does not say), and of their
+// element's.
+int64_t alignment_of(const chip::Memory& memory);
+// What serves buffers of any element type.
+int64_t slot_alignment(const chip::Memory& memory);
 // How many flags there are from one engine to another.
 int64_t flags_of(const chip::Chip& chip, std::string_view core);
 // The type of what the unit is given, by how it computes: "hf32" is f32 in memory. Nothing if that
@@ -51,7 +56,7 @@ std::optional<DType> stored_type(std::string_view compute);
 // that its space cannot hold, with space and bytes.
 //
 //   names     core, engines and spaces are the chip's, and of this kind of core
-//   buffers   lie within their space, at a multiple of its alignment
+//   buffers   lie within their space, at a multiple of its alignment and of their element's bytes
 //   copies    some route of their engine leads there; only what leaves the sums of a matrix unit
 //             changes its type
 //   matrix    operands lie where the unit takes them, in the type that it takes

@@ -75,7 +75,7 @@ TEST(EngineExpr, DividesDownAndNeverByNothing) {
   EXPECT_EQ(at(Expr(7) / s, 0), 0);
   EXPECT_EQ(at(Expr(7) % s, -2), 0);
   EXPECT_EQ(at(min(s, Expr(3)) + max(s, Expr(3)), 5), 8);
-  EXPECT_EQ(at(s * s + s, INT64_MAX), INT64_MAX + (Expr(INT64_MAX) * Expr(INT64_MAX)).eval({}));
+  EXPECT_EQ(at(s * s + s, INT64_MAX), INT64_MIN);  // wraps
   EXPECT_EQ((Expr(3) * Expr(4) - Expr(2)), Expr(10));
 }
 
@@ -109,6 +109,24 @@ TEST(EngineVerify, HoldsProgramsToTheChip) {
   EXPECT_NE(message(", k = 64\n    mte2: copy b1", ", k = 64, z = 9\n    mte2: copy b1")
                 .find("no operand walks"),
             std::string::npos);
+}
+
+// Registers of this chip have no alignment of their own: an element is not begun inside of another.
+TEST(EngineVerify, HoldsTilesToTheirElements) {
+  const auto at = [](int offset) {
+    const auto programs = parse(fmt::format(
+        "engine \"x\" on cu {{\n argument a = 0 : f32[8]\n buffer t in registers at {} : f32[8]\n"
+        " load_store: copy t[i] = a[i] over i = 8\n}}",
+        offset));
+    return programs ? verify(programs->front(), chip_of("mi300x"))
+                    : Status(tl::unexpected(programs.error()));
+  };
+  const Status fine = at(4);
+  EXPECT_TRUE(fine) << fine.error().message;
+  const Status inside = at(3);
+  ASSERT_FALSE(inside);
+  EXPECT_NE(inside.error().message.find("lies at 3"), std::string::npos) << inside.error().message;
+  EXPECT_NE(inside.error().message.find("multiple of 4"), std::string::npos);
 }
 
 TEST(EngineVerify, KnowsTheLayoutsOfFractals) {

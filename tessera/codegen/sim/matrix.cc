@@ -90,8 +90,7 @@ class Emitter {
   };
 
   int64_t aligned(const std::string& space, int64_t n) const {
-    const auto& alignment = chip_.memory.find(space)->second.alignment_bytes;
-    return up(n, alignment ? alignment->value.value : 1);
+    return up(n, engine::slot_alignment(chip_.memory.find(space)->second));
   }
   // Behind what lies in the space already.
   Result<int> buffer(std::string name, const std::string& space, DType dtype,
@@ -405,8 +404,7 @@ bool fits(const chip::Chip& chip, const engine::MatrixPath& path, const Product&
   const int64_t in = bits_of(p.stored) / 8, sum = bits_of(p.sums) / 8;
   std::map<std::string, int64_t> used;
   const auto add = [&](const std::string& space, int64_t bytes) {
-    const auto& alignment = chip.memory.find(space)->second.alignment_bytes;
-    used[space] += up(bytes, alignment ? alignment->value.value : 1);
+    used[space] += up(bytes, engine::slot_alignment(chip.memory.find(space)->second));
   };
   const int64_t m = up(p.rows, um), n = up(p.columns, un), k = up(p.inner, uk),
                 s = up(std::min(p.step, p.inner), uk);

@@ -69,8 +69,7 @@ class Emitter {
         tiles_(std::move(tiles)),
         pieces_(t_.axes.size()),
         values_(t_.values.size()) {
-    const auto& memory = chip.memory.find(path.space)->second;
-    alignment_ = memory.alignment_bytes ? memory.alignment_bytes->value.value : 1;
+    alignment_ = engine::slot_alignment(chip.memory.find(path.space)->second);
   }
 
   Result<engine::Program> emit() {

@@ -39,7 +39,11 @@ Result<Bound> bind(const Loaded& loaded, const Arguments& arguments) {
       if (n >= arguments.ranges.size())
         return error(Code::kOutOfRange, "argument '{}' of program '{}' is range {}, there are {}",
                      buffer.name, p.name, n, arguments.ranges.size());
-      const int64_t bytes = bound.places[b].span * (bits_of(buffer.dtype) / 8);
+      const int64_t element = bits_of(buffer.dtype) / 8, bytes = bound.places[b].span * element;
+      if (reinterpret_cast<uintptr_t>(arguments.ranges[n].data) % static_cast<size_t>(element) != 0)
+        return error(Code::kInvalidArgument,
+                     "argument '{}' of program '{}': range {} begins inside an element of {} bytes",
+                     buffer.name, p.name, n, element);
       if (bytes > arguments.ranges[n].size_bytes)
         return error(Code::kOutOfRange,
                      "argument '{}' of program '{}' takes {} bytes, range {} has {}", buffer.name,

@@ -26,8 +26,8 @@ Result<Loaded> Loaded::make(std::shared_ptr<const chip::Chip> chip, engine::Prog
     }
     auto space = std::ranges::find(l.spaces_, b.space, &Space::name);
     if (space == l.spaces_.end()) {
-      const auto& alignment = l.chip_->memory.find(b.space)->second.alignment_bytes;
-      l.spaces_.push_back({b.space, 0, alignment ? alignment->value.value : 1});
+      l.spaces_.push_back(
+          {b.space, 0, engine::alignment_of(l.chip_->memory.find(b.space)->second)});
       space = l.spaces_.end() - 1;
     }
     TRY_ASSIGN(engine::Places places, engine::places_of(b, {}));
