@@ -75,6 +75,18 @@ class Twice : public ::testing::Test {
   std::vector<float> x_ = std::vector<float>(10000), y_ = std::vector<float>(10000);
 };
 
+// Elements are read as they lie: a range that begins inside of one is refused.
+TEST_F(Twice, RefusesRangesInsideAnElement) {
+  const auto t = launch(
+      twice(),
+      {std::as_writable_bytes(std::span(x_)).subspan(2), std::as_writable_bytes(std::span(y_))},
+      "ascend910b2", {}, 9000);
+  ASSERT_FALSE(t);
+  EXPECT_EQ(t.error().code, Code::kInvalidArgument);
+  EXPECT_EQ(t.error().message,
+            "argument 'x' of program 'twice': range 0 begins inside an element of 4 bytes");
+}
+
 TEST_F(Twice, Computes) {
   const auto t = run(twice());
   ASSERT_TRUE(t) << t.error().message;
